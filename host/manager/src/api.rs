@@ -1,0 +1,230 @@
+//! Plain requests to the API server, on kube's client.
+//!
+//! Everything dynamic: a resource is what discovery says it is. Answers of 400
+//! and more become a [`Failure`] in the contract's form; so do requests that
+//! got no answer, with status 0.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode, header};
+use http_body_util::BodyExt;
+use kube::client::Body;
+
+use crate::contract::{Cause, Failure, GroupResource};
+
+/// Path of a collection: `/api/v1/namespaces/ns/pods`. An empty namespace gives
+/// the path over all namespaces.
+pub fn collection_path(resource: &GroupResource, namespace: &str) -> String {
+    let base = if resource.group.is_empty() {
+        format!("/api/{}", resource.version)
+    } else {
+        format!("/apis/{}/{}", resource.group, resource.version)
+    };
+    if namespace.is_empty() {
+        format!("{base}/{}", resource.resource)
+    } else {
+        format!("{base}/namespaces/{namespace}/{}", resource.resource)
+    }
+}
+
+/// Path of an object or, with a subresource, of that.
+pub fn object_path(resource: &GroupResource, namespace: &str, name: &str, subresource: &str) -> String {
+    let mut path = format!("{}/{name}", collection_path(resource, namespace));
+    if !subresource.is_empty() {
+        path.push('/');
+        path.push_str(subresource);
+    }
+    path
+}
+
+/// Percent-encodes a value for a query string.
+pub fn query_escape(value: &str) -> String {
+    percent_encoding::utf8_percent_encode(value, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+/// A successful answer.
+#[derive(Debug)]
+pub struct Response {
+    /// Status, below 400.
+    pub status: StatusCode,
+    /// Headers.
+    pub headers: http::HeaderMap,
+    /// Body.
+    pub body: Bytes,
+}
+
+/// A failed request.
+#[derive(Clone, Debug)]
+pub struct ApiError {
+    /// What the server said, or status 0 where it said nothing.
+    pub failure: Failure,
+    /// How long the server asked us to wait.
+    pub retry_after: Option<Duration>,
+}
+
+impl ApiError {
+    /// A request that got no answer.
+    pub fn no_answer(message: impl Into<String>) -> Self {
+        Self {
+            failure: Failure { status: 0, reason: String::new(), message: message.into(), causes: Vec::new() },
+            retry_after: None,
+        }
+    }
+
+    /// Whether nobody can tell if the request took effect.
+    pub fn is_unknown(&self) -> bool {
+        self.failure.status == 0
+    }
+}
+
+impl std::fmt::Display for ApiError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.failure.status == 0 {
+            write!(f, "no answer: {}", self.failure.message)
+        } else {
+            write!(f, "{} {}: {}", self.failure.status, self.failure.reason, self.failure.message)
+        }
+    }
+}
+
+impl std::error::Error for ApiError {}
+
+/// A client of the API server.
+#[derive(Clone)]
+pub struct ApiClient {
+    client: kube::Client,
+    user_agent: http::HeaderValue,
+}
+
+impl ApiClient {
+    /// Wraps a kube client. `user_agent` goes with each request.
+    pub fn new(client: kube::Client, user_agent: &str) -> Self {
+        let user_agent = http::HeaderValue::from_str(user_agent)
+            .unwrap_or_else(|_| http::HeaderValue::from_static("coxswain"));
+        Self { client, user_agent }
+    }
+
+    /// The same connection under another user agent.
+    pub fn with_user_agent(&self, user_agent: &str) -> Self {
+        Self::new(self.client.clone(), user_agent)
+    }
+
+    fn build(&self, method: Method, path: &str, headers: &[(header::HeaderName, &str)], body: Bytes) -> Result<Request<Body>, ApiError> {
+        let mut request = Request::builder().method(method).uri(path).header(header::USER_AGENT, self.user_agent.clone());
+        for (name, value) in headers {
+            request = request.header(name, *value);
+        }
+        request.body(Body::from(body.to_vec())).map_err(|e| ApiError::no_answer(format!("invalid request {path}: {e}")))
+    }
+
+    /// Sends a request and reads the whole answer, within `timeout`.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(header::HeaderName, &str)],
+        body: Bytes,
+        timeout: Duration,
+    ) -> Result<Response, ApiError> {
+        let request = self.build(method, path, headers, body)?;
+        let work = async {
+            let response = self.client.send(request).await.map_err(|e| ApiError::no_answer(describe(&e)))?;
+            let (parts, body) = response.into_parts();
+            let body = body.collect().await.map_err(|e| ApiError::no_answer(describe(&e)))?.to_bytes();
+            if parts.status.as_u16() >= 400 { Err(refusal(parts.status, &parts.headers, &body)) } else { Ok(Response { status: parts.status, headers: parts.headers, body }) }
+        };
+        match tokio::time::timeout(timeout, work).await {
+            Ok(answer) => answer,
+            Err(_) => Err(ApiError::no_answer(format!("no answer within {timeout:?}"))),
+        }
+    }
+
+    /// GET of JSON.
+    pub async fn get(&self, path: &str, timeout: Duration) -> Result<Response, ApiError> {
+        self.send(Method::GET, path, &[(header::ACCEPT, "application/json")], Bytes::new(), timeout).await
+    }
+
+    /// Opens a stream, such as a watch. `timeout` is for the head of the answer.
+    pub async fn open(&self, path: &str, accept: &str, timeout: Duration) -> Result<http::Response<Body>, ApiError> {
+        let request = self.build(Method::GET, path, &[(header::ACCEPT, accept)], Bytes::new())?;
+        let response = match tokio::time::timeout(timeout, self.client.send(request)).await {
+            Ok(answer) => answer.map_err(|e| ApiError::no_answer(describe(&e)))?,
+            Err(_) => return Err(ApiError::no_answer(format!("no answer within {timeout:?}"))),
+        };
+        if response.status().as_u16() < 400 {
+            return Ok(response);
+        }
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.map_err(|e| ApiError::no_answer(describe(&e)))?.to_bytes();
+        Err(refusal(parts.status, &parts.headers, &body))
+    }
+}
+
+/// An error with its sources, since the outermost one rarely says what happened.
+fn describe(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text.push_str(": ");
+            text.push_str(&inner_text);
+        }
+        source = inner.source();
+    }
+    text
+}
+
+fn refusal(status: StatusCode, headers: &http::HeaderMap, body: &[u8]) -> ApiError {
+    let retry_after = headers
+        .get(header::RETRY_AFTER)
+        .and_then(|v| v.to_str().ok())
+        .and_then(|v| v.trim().parse().ok())
+        .map(Duration::from_secs);
+    ApiError { failure: parse_status(status, body), retry_after }
+}
+
+/// Reads a Status object; a body that is none is taken as the message.
+pub fn parse_status(status: StatusCode, body: &[u8]) -> Failure {
+    #[derive(serde::Deserialize, Default)]
+    #[serde(default)]
+    struct Status {
+        reason: String,
+        message: String,
+        code: u32,
+        details: Option<Details>,
+    }
+    #[derive(serde::Deserialize, Default)]
+    #[serde(default)]
+    struct Details {
+        causes: Option<Vec<WireCause>>,
+    }
+    #[derive(serde::Deserialize, Default)]
+    #[serde(default)]
+    struct WireCause {
+        reason: String,
+        message: String,
+        field: String,
+    }
+    match serde_json::from_slice::<Status>(body) {
+        Ok(parsed) => Failure {
+            status: if parsed.code == 0 { status.as_u16().into() } else { parsed.code },
+            reason: parsed.reason,
+            message: parsed.message,
+            causes: parsed
+                .details
+                .and_then(|d| d.causes)
+                .unwrap_or_default()
+                .into_iter()
+                .map(|c| Cause { reason: c.reason, message: c.message, field: c.field })
+                .collect(),
+        },
+        Err(_) => Failure {
+            status: status.as_u16().into(),
+            reason: String::new(),
+            message: String::from_utf8_lossy(&body[..body.len().min(1024)]).trim().to_owned(),
+            causes: Vec::new(),
+        },
+    }
+}

@@ -1,0 +1,29 @@
+//! The words of the contract (`wit/`) as Rust types.
+//!
+//! Everything here is generated from the WIT and re-exported by hand, so that
+//! the rest of the host names the contract and never the generator.
+
+pub(crate) mod generated {
+    #![allow(missing_docs, reason = "the WIT is the reference; the generator copies only part of it")]
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "controller",
+        additional_derives: [PartialEq, serde::Serialize, serde::Deserialize],
+    });
+}
+
+pub use generated::Controller as ControllerWorld;
+pub use generated::coxswain::controller::log::Level;
+pub use generated::coxswain::controller::manifest::{
+    ClientLimits, Index, IndexValues, IndexedObjects, KeyKind, KeySource, LookupRule, Manifest, OptionKind,
+    OptionSpec, Read, ResourceRule, WriteRule,
+};
+pub use generated::coxswain::controller::reconcile::{
+    Action, ActionOutcome, ActionResult, Answer, Ask, CollectionOptions, DeleteOptions, Event, EventKind,
+    EventTarget, GetLookup, Key as WireKey, ListLookup, Lookup, OnFailure, Outcome, Pace, Patch, PatchKind,
+    Plan, Precondition, Propagation, Request, ReviewLookup, SignLookup, SignWhat, StateChange, Step, Verb,
+};
+pub use generated::coxswain::controller::snapshot::{
+    IndexMatch, Query, ResourceInfo, ResourceSet, Scope, SyncState,
+};
+pub use generated::coxswain::controller::types::{Cause, Failure, GroupResource, ObjectRef, Timestamp};

@@ -1,0 +1,26 @@
+//! Coxswain: a controller manager whose controllers are WebAssembly components.
+//!
+//! ```text
+//!         watch                                              writes
+//! API server ──► informer ──► store ──► queue ──► engine ──► executor ──► API server
+//!              (one per       (shared,   (per      (wasm      (the only
+//!               resource)      pruned,    con-      guests)     writer)
+//!                              indexed)   troller)
+//!                                │  snapshot  ▲ reads     │ plan
+//!                                └────────────┴───────────┘
+//! ```
+//!
+//! One direction, one writer, one place that decides what a key may see. The
+//! host knows no kinds but Lease and Event: everything a controller is lives in
+//! its module. [`contract`] has the words that host and guests share.
+
+pub mod api;
+pub mod clock;
+pub mod contract;
+pub mod engine;
+pub mod entropy;
+pub mod executor;
+pub mod informer;
+pub mod key;
+pub mod registry;
+pub mod store;

@@ -1,0 +1,2 @@
+//! The `coxswain` program.
+fn main() {}
