@@ -1,1 +1,116 @@
-//! SDK.
+//! Writing a Coxswain controller in Rust.
+//!
+//! A controller is a pure function: it is handed a key and the cache, and gives
+//! back what it wants written. Plain structs say which fields it reads; reading
+//! is subscribing; the host does the writing.
+//!
+//! ```
+//! use coxswain_sdk::{Action, Controller, Ctx, Declaration, ObjectMeta, Plan, Query, Resource, Result, View};
+//! use coxswain_sdk::resource::PODS;
+//! use serde::{Deserialize, Serialize};
+//!
+//! const CREWS: Resource = Resource::new("example.com", "v1", "crews", "Crew");
+//!
+//! #[derive(Deserialize)]
+//! struct Crew {
+//!     metadata: ObjectMeta,
+//!     #[serde(default)]
+//!     status: CrewStatus,
+//! }
+//!
+//! #[derive(Clone, Default, Deserialize, Serialize)]
+//! #[serde(default)]
+//! struct CrewStatus {
+//!     aboard: usize,
+//! }
+//!
+//! impl View for Crew {
+//!     const RESOURCE: Resource = CREWS;
+//! }
+//!
+//! #[derive(Deserialize)]
+//! struct Pod {}
+//!
+//! impl View for Pod {
+//!     const RESOURCE: Resource = PODS;
+//! }
+//!
+//! struct CrewController;
+//!
+//! impl Controller for CrewController {
+//!     fn declare() -> Declaration {
+//!         Declaration::new("crew-controller")
+//!             .version(env!("CARGO_PKG_VERSION"))
+//!             .keys_objects("crews", &[CREWS])
+//!             .read::<Crew>()
+//!             .read::<Pod>()
+//!             .write(CREWS, "status", &["patch"])
+//!     }
+//!
+//!     fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
+//!         let mut plan = Plan::new();
+//!         let Some(crew) = ctx.primary::<Crew>()? else { return Ok(plan) };
+//!         let meta = &crew.metadata;
+//!         let pods = ctx.refs::<Pod>(Query::all().namespace(&meta.namespace).controlled_by(&meta.uid))?;
+//!         let wanted = CrewStatus { aboard: pods.len() };
+//!         // Nothing is written if nothing changed.
+//!         plan.then(Action::status(CREWS, &meta.namespace, &meta.name, &crew.status, &wanted)?);
+//!         Ok(plan)
+//!     }
+//! }
+//!
+//! coxswain_sdk::export!(CrewController);
+//! # assert_eq!(coxswain_sdk::manifest_of::<CrewController>().reads[0].fields, ["status.aboard"]);
+//! ```
+//!
+//! | to | see |
+//! |---|---|
+//! | say what is read and written | [`Declaration`] |
+//! | read the cache, time, options, results | [`Ctx`], [`Query`], [`View`] |
+//! | read past the cache | [`Ctx::look_up`], [`Ctx::get_live`] |
+//! | write | [`Plan`], [`Step`], [`Action`], [`About`] for events |
+//! | adopt and release | [`claim`] |
+//! | make pods | [`template`] |
+//! | keep pods at a number, whole | [`replicas`] |
+//! | test with scenarios | `testing` (native builds only) |
+
+#[doc(hidden)]
+pub mod bindings;
+pub mod claim;
+pub mod condition;
+pub mod contract;
+mod controller;
+mod ctx;
+pub mod duration;
+mod error;
+pub mod hash;
+pub mod intstr;
+mod lookup;
+mod manifest;
+pub mod merge;
+pub mod meta;
+pub mod names;
+pub mod paths;
+mod plan;
+mod query;
+pub mod resource;
+pub mod selector;
+pub mod snapshot;
+pub mod template;
+mod time;
+mod view;
+
+#[cfg(target_family = "wasm")]
+#[doc(hidden)]
+pub use controller::log_panics;
+pub use controller::{Controller, declaration, manifest_of, run};
+pub use ctx::Ctx;
+pub use error::{Error, Result};
+pub use lookup::Ask;
+pub use manifest::{Declaration, ReadOptions};
+pub use meta::{ObjectMeta, OwnerReference, StringMap};
+pub use plan::{About, Action, Event, Plan, Step};
+pub use query::Query;
+pub use resource::{Resource, ResourceId};
+pub use time::Time;
+pub use view::{Object, View, forget_parsed};

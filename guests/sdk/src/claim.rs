@@ -1,0 +1,144 @@
+//! Who belongs to a controller: adoption of orphans that match its selector,
+//! release of its own that no longer do.
+//!
+//! Invariant: nothing is adopted before an uncached read has shown the owner
+//! alive, of the same uid and not being deleted; or else the garbage collector
+//! might miss what was adopted.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::contract::PatchKind;
+use crate::ctx::Ctx;
+use crate::error::{Error, Result};
+use crate::lookup::Ask;
+use crate::meta::{ObjectMeta, OwnerReference};
+use crate::plan::Action;
+use crate::query::Query;
+use crate::selector::Selector;
+use crate::view::{Object, View};
+
+/// A view with metadata.
+pub trait HasMetadata: View {
+    /// What it asks for of the annotations.
+    type Annotations;
+
+    /// The metadata.
+    fn metadata(&self) -> &ObjectMeta<Self::Annotations>;
+}
+
+/// The outcome of a claim.
+#[derive(Debug)]
+pub struct Claims<V> {
+    /// What belongs to the owner once `writes` are done.
+    pub owned: Vec<Object<V>>,
+    /// Adoptions and releases.
+    pub writes: Vec<Action>,
+}
+
+/// What a claim looks at: the objects of the owner's namespace that it
+/// controls, and the orphans that match.
+pub fn candidates<V: HasMetadata>(
+    ctx: &Ctx<'_>,
+    namespace: &str,
+    owner_uid: &str,
+    selector: &Selector,
+) -> Result<Vec<Object<V>>> {
+    let mut found = ctx.list::<V>(Query::all().namespace(namespace).controlled_by(owner_uid))?;
+    if !selector.is_nothing() {
+        found.extend(ctx.list::<V>(Query::all().namespace(namespace).orphans().matching(selector))?);
+    }
+    Ok(found)
+}
+
+/// Sorts out who of the candidates belongs to the owner. While the owner is
+/// being deleted nothing is adopted or released.
+pub fn claim<O: HasMetadata, V: HasMetadata>(
+    ctx: &Ctx<'_>,
+    owner: &O,
+    selector: &Selector,
+    candidates: Vec<Object<V>>,
+) -> Result<Claims<V>> {
+    let me = owner.metadata();
+    let mut claims = Claims { owned: Vec::new(), writes: Vec::new() };
+    for object in candidates {
+        let meta = object.metadata();
+        match meta.controller() {
+            Some(controller) if controller.uid != me.uid => {}
+            Some(_) if selector.matches(&meta.labels) => claims.owned.push(object),
+            Some(_) if me.is_deleting() => {}
+            Some(_) => claims.writes.push(release::<V>(meta, &me.uid)),
+            None if me.is_deleting() || meta.is_deleting() || !selector.matches(&meta.labels) => {}
+            None if !me.namespace.is_empty() && me.namespace != meta.namespace => {}
+            None => {
+                if let Err(reason) = can_adopt::<O>(ctx, me)? {
+                    let kind = V::RESOURCE.kind;
+                    return Err(Error::Retry(format!(
+                        "can't adopt {kind} {}/{} ({}): {reason}",
+                        meta.namespace, meta.name, meta.uid
+                    )));
+                }
+                claims.writes.push(adopt::<O, V>(me, meta));
+                claims.owned.push(object);
+            }
+        }
+    }
+    Ok(claims)
+}
+
+/// Reads the owner past the cache.
+fn can_adopt<O: HasMetadata>(ctx: &Ctx<'_>, me: &ObjectMeta<O::Annotations>) -> Result<Result<(), String>> {
+    #[derive(Deserialize)]
+    struct Live {
+        metadata: ObjectMeta,
+    }
+    let kind = O::RESOURCE.kind;
+    let text = match ctx.look_up(Ask::get(O::RESOURCE, &me.namespace, &me.name))? {
+        Ok(text) => text,
+        Err(failure) => return Ok(Err(failure.message)),
+    };
+    let live: Live = serde_json::from_str(&text).map_err(|e| {
+        Error::Retry(format!("cannot read the live {kind} {}/{}: {e}", me.namespace, me.name))
+    })?;
+    Ok(if live.metadata.uid != me.uid {
+        Err(format!(
+            "original {kind} {}/{} is gone: got uid {}, wanted {}",
+            me.namespace, me.name, live.metadata.uid, me.uid
+        ))
+    } else if let Some(since) = live.metadata.deletion_timestamp {
+        Err(format!("{}/{} has just been deleted at {since}", me.namespace, me.name))
+    } else {
+        Ok(())
+    })
+}
+
+// Strategic patches, since they add to or take from the list of owners whatever
+// else is in it; the uid in the body makes the server refuse a namesake.
+
+fn adopt<O: HasMetadata, V: HasMetadata>(
+    me: &ObjectMeta<O::Annotations>,
+    object: &ObjectMeta<V::Annotations>,
+) -> Action {
+    let owner = OwnerReference::controller(O::RESOURCE, &me.name, &me.uid);
+    let body = json!({ "metadata": { "uid": object.uid, "ownerReferences": [{
+        "apiVersion": owner.api_version,
+        "kind": owner.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": true,
+        "blockOwnerDeletion": true,
+    }] } });
+    Action::patch(V::RESOURCE, &object.namespace, &object.name, PatchKind::Strategic, &body)
+        .uid(&object.uid)
+        .tag("adopt")
+}
+
+fn release<V: HasMetadata>(object: &ObjectMeta<V::Annotations>, owner_uid: &str) -> Action {
+    let body = json!({ "metadata": {
+        "uid": object.uid,
+        "ownerReferences": [{ "$patch": "delete", "uid": owner_uid }],
+    } });
+    Action::patch(V::RESOURCE, &object.namespace, &object.name, PatchKind::Strategic, &body)
+        .uid(&object.uid)
+        .tag("release")
+}

@@ -1,0 +1,120 @@
+//! Conditions of a status.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::time::Time;
+
+/// A condition. Fields that this type does not name survive.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// What it is about.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// When it last changed its status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<Time>,
+    /// When it was last written, where the kind has such a field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_update_time: Option<Time>,
+    /// Short CamelCase reason.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Whatever else there is. Also keeps the list whole in the cache, without
+    /// which it could not be patched.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+impl Condition {
+    /// A condition that changed just now.
+    pub fn new(kind: &str, status: &str, reason: &str, message: impl Into<String>, now: Time) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            status: status.to_owned(),
+            last_transition_time: Some(now.whole_seconds()),
+            last_update_time: None,
+            reason: reason.to_owned(),
+            message: message.into(),
+            rest: Map::new(),
+        }
+    }
+
+    /// Whether its status is `True`.
+    pub fn is_true(&self) -> bool {
+        self.status == "True"
+    }
+}
+
+/// The condition of this type.
+pub fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.kind == kind)
+}
+
+/// Sets a condition. One with the same status and reason stays as it is; one
+/// with the same status keeps the time of its last transition. A changed
+/// condition goes to the end of the list, as Kubernetes' workload controllers
+/// have it. Returns whether anything changed.
+pub fn set(conditions: &mut Vec<Condition>, mut condition: Condition) -> bool {
+    if let Some(present) = find(conditions, &condition.kind) {
+        if present.status == condition.status && present.reason == condition.reason {
+            return false;
+        }
+        if present.status == condition.status {
+            condition.last_transition_time = present.last_transition_time;
+        }
+    }
+    remove(conditions, &condition.kind);
+    conditions.push(condition);
+    true
+}
+
+/// Removes the condition of this type. Returns whether there was one.
+pub fn remove(conditions: &mut Vec<Condition>, kind: &str) -> bool {
+    let before = conditions.len();
+    conditions.retain(|condition| condition.kind != kind);
+    conditions.len() != before
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn condition(status: &str, reason: &str, at: i64) -> Condition {
+        Condition::new("Ready", status, reason, "text", Time::from_unix(at))
+    }
+
+    #[test]
+    fn transitions_keep_their_time_while_the_status_stays() {
+        let mut list = Vec::new();
+        assert!(set(&mut list, condition("True", "A", 1)));
+        assert!(!set(&mut list, condition("True", "A", 2)));
+        assert!(set(&mut list, condition("True", "B", 3)));
+        assert_eq!(list[0].last_transition_time, Some(Time::from_unix(1)));
+        assert!(set(&mut list, condition("False", "B", 4)));
+        assert_eq!(list[0].last_transition_time, Some(Time::from_unix(4)));
+        assert!(remove(&mut list, "Ready") && !remove(&mut list, "Ready"));
+    }
+
+    #[test]
+    fn unknown_fields_survive() {
+        let json = json!({"type": "A", "status": "True", "observedGeneration": 3});
+        let condition: Condition = serde_json::from_value(json.clone()).unwrap();
+        assert_eq!(serde_json::to_value(condition).unwrap(), json);
+        #[derive(Deserialize)]
+        #[allow(dead_code, reason = "only the shape counts")]
+        struct Status {
+            conditions: Vec<Condition>,
+        }
+        let whole = crate::paths::Fields::Paths(vec!["conditions".to_owned()]);
+        assert_eq!(crate::paths::fields_of::<Status>(), whole);
+    }
+}

@@ -1,0 +1,59 @@
+//! Hashes as Kubernetes writes them into names and labels.
+
+/// FNV-1a, 32 bits.
+pub fn fnv32a(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
+/// A 32-bit FNV-1a hash that is fed in pieces.
+#[derive(Clone, Copy, Debug)]
+pub struct Fnv32a(u32);
+
+impl Default for Fnv32a {
+    fn default() -> Self {
+        Self(0x811c_9dc5)
+    }
+}
+
+impl Fnv32a {
+    /// Feeds more bytes.
+    pub fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+        }
+    }
+
+    /// The hash so far.
+    pub fn finish(self) -> u32 {
+        self.0
+    }
+}
+
+/// A hash in the alphabet that spells no words: its decimal digits, each mapped
+/// to a consonant or digit.
+pub fn safe_encode(hash: u32) -> String {
+    const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+    hash.to_string().bytes().map(|digit| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_hashes() {
+        for (text, hash) in [("", 0x811c_9dc5), ("a", 0xe40c_292c), ("foobar", 0xbf9c_f968)] {
+            assert_eq!(fnv32a(text.as_bytes()), hash);
+            let mut pieces = Fnv32a::default();
+            text.bytes().for_each(|byte| pieces.write(&[byte]));
+            assert_eq!(pieces.finish(), hash);
+        }
+    }
+
+    #[test]
+    fn encoded_as_kubernetes_does() {
+        assert_eq!(safe_encode(0), "4");
+        assert_eq!(safe_encode(123_456_789), "56789bcdf");
+        assert_eq!(safe_encode(u32::MAX), "86f8fbc6f9");
+    }
+}

@@ -1,0 +1,143 @@
+//! Questions past the cache. Their ids derive from what they ask, so that a
+//! reconcile which asks again finds the answer.
+
+use crate::contract;
+use crate::ctx::Ctx;
+use crate::error::{Error, Result};
+use crate::resource::{Resource, ResourceId};
+
+/// A question.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ask {
+    /// GET of an object or a subresource of it.
+    Get {
+        /// The resource.
+        resource: ResourceId,
+        /// Namespace; empty for objects of the cluster.
+        namespace: String,
+        /// Name.
+        name: String,
+        /// Subresource; empty for the object itself.
+        subresource: String,
+        /// Whether only metadata is wanted.
+        metadata_only: bool,
+    },
+    /// LIST of a resource.
+    List {
+        /// The resource.
+        resource: ResourceId,
+        /// Namespace; empty for all.
+        namespace: String,
+        /// Label selector; empty for all.
+        labels: String,
+        /// Field selector; empty for all.
+        fields: String,
+        /// Page size; 0 for everything.
+        limit: u32,
+        /// Continue token of the page before.
+        continue_from: String,
+        /// Whether only metadata is wanted.
+        metadata_only: bool,
+    },
+    /// GET of a path, query included.
+    Raw(String),
+    /// POST of a review.
+    Review {
+        /// The kind of review.
+        resource: Resource,
+        /// Namespace; empty for reviews of the cluster.
+        namespace: String,
+        /// The review (JSON).
+        body: String,
+    },
+    /// A signature by a key that the host holds.
+    Sign(contract::SignLookup),
+}
+
+impl Ask {
+    /// GET of an object.
+    pub fn get(resource: impl Into<ResourceId>, namespace: &str, name: &str) -> Self {
+        Self::Get {
+            resource: resource.into(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            subresource: String::new(),
+            metadata_only: false,
+        }
+    }
+
+    /// GET of an object's metadata.
+    pub fn get_metadata(resource: impl Into<ResourceId>, namespace: &str, name: &str) -> Self {
+        Self::Get {
+            resource: resource.into(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            subresource: String::new(),
+            metadata_only: true,
+        }
+    }
+
+    /// The lookup's id: the question itself.
+    pub fn id(&self) -> String {
+        let name_of = |resource: &ResourceId| match resource {
+            ResourceId::Named(resource) => resource.to_string(),
+            ResourceId::Number(number) => format!("#{number}"),
+        };
+        match self {
+            Self::Get { resource, namespace, name, subresource, metadata_only } => {
+                let what = if *metadata_only { "get metadata" } else { "get" };
+                format!("{what} {} {namespace}/{name}/{subresource}", name_of(resource))
+            }
+            Self::List { resource, namespace, labels, fields, limit, continue_from, metadata_only } => {
+                let what = if *metadata_only { "list metadata" } else { "list" };
+                format!(
+                    "{what} {} {namespace}/ {labels:?} {fields:?} {limit} {continue_from}",
+                    name_of(resource)
+                )
+            }
+            Self::Raw(path) => format!("raw {path}"),
+            Self::Review { resource, namespace, body } => format!("review {resource} {namespace}/ {body}"),
+            Self::Sign(sign) => match &sign.what {
+                contract::SignWhat::Certificate(what) => format!("sign {} certificate {what}", sign.key),
+                contract::SignWhat::Token(what) => format!("sign {} token {what}", sign.key),
+            },
+        }
+    }
+
+    /// The contract's form.
+    pub(crate) fn to_wire(&self, ctx: &Ctx<'_>) -> Result<contract::Ask> {
+        let number = |resource: &ResourceId| match ctx.number(*resource)? {
+            0 => Err(Error::Retry(format!("the cluster does not serve what {:?} asks for", self.id()))),
+            number => Ok(number),
+        };
+        Ok(match self.clone() {
+            Self::Get { resource, namespace, name, subresource, metadata_only } => {
+                contract::Ask::Get(contract::GetLookup {
+                    resource: number(&resource)?,
+                    namespace,
+                    name,
+                    subresource,
+                    metadata_only,
+                })
+            }
+            Self::List { resource, namespace, labels, fields, limit, continue_from, metadata_only } => {
+                contract::Ask::List(contract::ListLookup {
+                    resource: number(&resource)?,
+                    namespace,
+                    labels,
+                    fields,
+                    limit,
+                    continue_from,
+                    metadata_only,
+                })
+            }
+            Self::Raw(path) => contract::Ask::Raw(path),
+            Self::Review { resource, namespace, body } => contract::Ask::Review(contract::ReviewLookup {
+                resource: resource.to_wire(),
+                namespace,
+                body,
+            }),
+            Self::Sign(sign) => contract::Ask::Sign(sign),
+        })
+    }
+}

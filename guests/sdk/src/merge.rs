@@ -1,0 +1,85 @@
+//! Merge patches (RFC 7386) computed by comparing.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+
+/// The smallest merge patch that turns `seen` into `wanted`; None if they are
+/// equal. Lists are replaced whole, as a merge patch must. A null in `wanted`
+/// counts as an absent field, for that is what it would become.
+pub fn diff(seen: &Value, wanted: &Value) -> Option<Value> {
+    match (seen, wanted) {
+        (Value::Object(seen), Value::Object(wanted)) => {
+            let mut patch = Map::new();
+            for (field, value) in wanted {
+                let before = seen.get(field).unwrap_or(&Value::Null);
+                if let Some(change) = diff(before, value) {
+                    patch.insert(field.clone(), change);
+                }
+            }
+            for (field, before) in seen {
+                if !before.is_null() && !wanted.contains_key(field) {
+                    patch.insert(field.clone(), Value::Null);
+                }
+            }
+            (!patch.is_empty()).then_some(Value::Object(patch))
+        }
+        _ => (seen != wanted).then(|| wanted.clone()),
+    }
+}
+
+/// [`diff`] of what two values serialize to.
+pub fn diff_of<S: Serialize, W: Serialize>(seen: &S, wanted: &W) -> Result<Option<Value>> {
+    let json = |e: serde_json::Error| Error::Terminal(format!("cannot write JSON: {e}"));
+    Ok(diff(&serde_json::to_value(seen).map_err(json)?, &serde_json::to_value(wanted).map_err(json)?))
+}
+
+/// Applies a merge patch.
+pub fn apply(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    if let Value::Object(fields) = target {
+        for (field, value) in patch {
+            if value.is_null() {
+                fields.remove(field);
+            } else {
+                apply(fields.entry(field.clone()).or_insert(Value::Null), value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_patch_is_minimal_and_does_what_it_says() {
+        for (seen, wanted, patch) in [
+            (json!({"a": 1}), json!({"a": 1}), None),
+            (json!({"a": 1}), json!({"a": 2}), Some(json!({"a": 2}))),
+            (json!({"a": 1, "b": 2}), json!({"a": 1}), Some(json!({"b": null}))),
+            (json!({}), json!({"a": {"b": 1}}), Some(json!({"a": {"b": 1}}))),
+            (json!({"a": {"b": 1, "c": 2}}), json!({"a": {"b": 1, "c": 3}}), Some(json!({"a": {"c": 3}}))),
+            (json!({"a": [1, 2]}), json!({"a": [1]}), Some(json!({"a": [1]}))),
+            (json!({}), json!({"a": null}), None),
+            (json!({"a": null}), json!({}), None),
+            (json!({"a": 1}), json!({"a": null}), Some(json!({"a": null}))),
+        ] {
+            assert_eq!(diff(&seen, &wanted), patch, "{seen} -> {wanted}");
+            let mut target = seen.clone();
+            if let Some(patch) = patch {
+                apply(&mut target, &patch);
+                assert_eq!(diff(&target, &wanted), None, "{seen} -> {wanted} gave {target}");
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Metadata of objects: what is always kept, and owner references.
+
+use std::collections::BTreeMap;
+
+use serde::de::{Deserializer, IgnoredAny};
+use serde::{Deserialize, Serialize};
+
+use crate::resource::Resource;
+use crate::time::Time;
+
+/// Labels, or annotations.
+pub type StringMap = BTreeMap<String, String>;
+
+/// Metadata that the host always keeps. Annotations are kept only if asked for:
+/// `ObjectMeta<StringMap>` reads all of them; `ObjectMeta<Mine>`, with a struct
+/// whose fields are renamed to annotation keys, only those.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, bound = "A: Deserialize<'de> + Default")]
+pub struct ObjectMeta<A = NoAnnotations> {
+    /// Name.
+    pub name: String,
+    /// Namespace; empty for objects of the cluster.
+    pub namespace: String,
+    /// Uid.
+    pub uid: String,
+    /// Labels.
+    #[serde(deserialize_with = "null_is_default")]
+    pub labels: StringMap,
+    /// Owners.
+    #[serde(deserialize_with = "null_is_default")]
+    pub owner_references: Vec<OwnerReference>,
+    /// Finalizers.
+    #[serde(deserialize_with = "null_is_default")]
+    pub finalizers: Vec<String>,
+    /// When it was asked to go.
+    pub deletion_timestamp: Option<Time>,
+    /// Version of its spec.
+    pub generation: i64,
+    /// When it was made.
+    pub creation_timestamp: Option<Time>,
+    /// Annotations, if asked for.
+    #[serde(deserialize_with = "null_is_default")]
+    pub annotations: A,
+}
+
+/// Reads a JSON null as the default, as Go does.
+pub fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+impl<A> ObjectMeta<A> {
+    /// The owner that is the controller.
+    pub fn controller(&self) -> Option<&OwnerReference> {
+        self.owner_references.iter().find(|owner| owner.is_controller())
+    }
+
+    /// Whether the object of this uid is the controller.
+    pub fn is_controlled_by(&self, uid: &str) -> bool {
+        self.controller().is_some_and(|owner| owner.uid == uid)
+    }
+
+    /// Whether it was asked to go.
+    pub fn is_deleting(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+}
+
+/// Asks for no annotations.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoAnnotations;
+
+impl<'de> Deserialize<'de> for NoAnnotations {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Ignored, so the path recorder declares nothing.
+        deserializer.deserialize_ignored_any(IgnoredAny).map(|_| Self)
+    }
+}
+
+/// A reference to an owner.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OwnerReference {
+    /// API version of the owner.
+    pub api_version: String,
+    /// Kind of the owner.
+    pub kind: String,
+    /// Name of the owner.
+    pub name: String,
+    /// Uid of the owner.
+    pub uid: String,
+    /// Whether the owner is the controller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<bool>,
+    /// Whether a foreground deletion of the owner waits for this object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_owner_deletion: Option<bool>,
+}
+
+impl OwnerReference {
+    /// A reference that makes the owner the controller.
+    pub fn controller(resource: Resource, name: &str, uid: &str) -> Self {
+        Self {
+            api_version: resource.api_version(),
+            kind: resource.kind.to_owned(),
+            name: name.to_owned(),
+            uid: uid.to_owned(),
+            controller: Some(true),
+            block_owner_deletion: Some(true),
+        }
+    }
+
+    /// Whether the owner is the controller.
+    pub fn is_controller(&self) -> bool {
+        self.controller == Some(true)
+    }
+}

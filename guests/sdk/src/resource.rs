@@ -1,0 +1,92 @@
+//! Names of resources, in the form of the API's paths.
+
+use crate::contract::GroupResource;
+
+/// A resource by name. Numbers are given by the host and differ between
+/// processes; names do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Resource {
+    /// API group; empty for the core group.
+    pub group: &'static str,
+    /// API version.
+    pub version: &'static str,
+    /// Lower-case plural.
+    pub plural: &'static str,
+    /// Kind of its objects.
+    pub kind: &'static str,
+}
+
+/// Every resource of the cluster, metadata only.
+pub const EVERY: Resource = Resource::new("*", "", "*", "");
+/// Pods.
+pub const PODS: Resource = Resource::new("", "v1", "pods", "Pod");
+/// ReplicationControllers.
+pub const REPLICATION_CONTROLLERS: Resource =
+    Resource::new("", "v1", "replicationcontrollers", "ReplicationController");
+/// ReplicaSets.
+pub const REPLICA_SETS: Resource = Resource::new("apps", "v1", "replicasets", "ReplicaSet");
+/// Deployments.
+pub const DEPLOYMENTS: Resource = Resource::new("apps", "v1", "deployments", "Deployment");
+
+impl Resource {
+    /// A resource of this name.
+    pub const fn new(
+        group: &'static str,
+        version: &'static str,
+        plural: &'static str,
+        kind: &'static str,
+    ) -> Self {
+        Self { group, version, plural, kind }
+    }
+
+    /// `apiVersion` of its objects: `apps/v1`, or `v1` in the core group.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.to_owned()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// The contract's form.
+    pub fn to_wire(self) -> GroupResource {
+        GroupResource {
+            group: self.group.to_owned(),
+            version: self.version.to_owned(),
+            resource: self.plural.to_owned(),
+        }
+    }
+
+    /// Whether this is that resource of the contract.
+    pub fn is(&self, wire: &GroupResource) -> bool {
+        self.group == wire.group && self.version == wire.version && self.plural == wire.resource
+    }
+}
+
+impl std::fmt::Display for Resource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.api_version(), self.plural)
+    }
+}
+
+/// A resource by name, or by the host's number where only that is known (as in
+/// controllers that read every resource).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResourceId {
+    /// By name. The manifest's reads or writes name it.
+    Named(Resource),
+    /// By number, as in an [`crate::contract::ObjectRef`].
+    Number(u32),
+}
+
+impl From<Resource> for ResourceId {
+    fn from(resource: Resource) -> Self {
+        Self::Named(resource)
+    }
+}
+
+impl From<u32> for ResourceId {
+    fn from(number: u32) -> Self {
+        Self::Number(number)
+    }
+}

@@ -1,0 +1,227 @@
+//! Label selectors: the API's object form, matching, and the string form.
+
+use serde::Deserialize;
+
+use crate::meta::{StringMap, null_is_default};
+
+/// A label selector as objects carry it.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LabelSelector {
+    /// Labels that must have exactly these values.
+    #[serde(deserialize_with = "null_is_default")]
+    pub match_labels: StringMap,
+    /// Further requirements.
+    #[serde(deserialize_with = "null_is_default")]
+    pub match_expressions: Vec<Expression>,
+}
+
+/// A requirement as objects carry it.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Expression {
+    /// The label.
+    pub key: String,
+    /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
+    pub operator: String,
+    /// Values for `In` and `NotIn`.
+    #[serde(deserialize_with = "null_is_default")]
+    pub values: Vec<String>,
+}
+
+/// A selector ready to match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selector {
+    nothing: bool,
+    requirements: Vec<Requirement>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Requirement {
+    key: String,
+    operator: Operator,
+    values: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Equals,
+    In,
+    NotIn,
+    Exists,
+    DoesNotExist,
+}
+
+impl LabelSelector {
+    /// The selector; the error says what is wrong with it.
+    pub fn parse(&self) -> Result<Selector, String> {
+        let mut selector = Selector::of_labels(&self.match_labels);
+        for expression in &self.match_expressions {
+            let operator = match expression.operator.as_str() {
+                "In" => Operator::In,
+                "NotIn" => Operator::NotIn,
+                "Exists" => Operator::Exists,
+                "DoesNotExist" => Operator::DoesNotExist,
+                other => return Err(format!("{other:?} is not a valid label selector operator")),
+            };
+            let takes_values = matches!(operator, Operator::In | Operator::NotIn);
+            if expression.key.is_empty() {
+                return Err("a label selector requirement has no key".to_owned());
+            }
+            if takes_values == expression.values.is_empty() {
+                let verb = if takes_values { "needs" } else { "takes no" };
+                return Err(format!(
+                    "operator {} on label {} {verb} values",
+                    expression.operator, expression.key
+                ));
+            }
+            let mut values = expression.values.clone();
+            values.sort();
+            values.dedup();
+            selector.requirements.push(Requirement { key: expression.key.clone(), operator, values });
+        }
+        selector.requirements.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(selector)
+    }
+}
+
+impl Selector {
+    /// Matches everything.
+    pub fn everything() -> Self {
+        Self { nothing: false, requirements: Vec::new() }
+    }
+
+    /// Matches nothing, as an absent selector does.
+    pub fn nothing() -> Self {
+        Self { nothing: true, requirements: Vec::new() }
+    }
+
+    /// Matches whatever has all of these labels.
+    pub fn of_labels(labels: &StringMap) -> Self {
+        let equals = |(key, value): (&String, &String)| Requirement {
+            key: key.clone(),
+            operator: Operator::Equals,
+            values: vec![value.clone()],
+        };
+        Self { nothing: false, requirements: labels.iter().map(equals).collect() }
+    }
+
+    /// The selector of a field that may be absent.
+    pub fn of(selector: Option<&LabelSelector>) -> Result<Self, String> {
+        selector.map_or_else(|| Ok(Self::nothing()), LabelSelector::parse)
+    }
+
+    /// Whether it matches every object.
+    pub fn is_everything(&self) -> bool {
+        !self.nothing && self.requirements.is_empty()
+    }
+
+    /// Whether it matches no object whatever its labels are.
+    pub fn is_nothing(&self) -> bool {
+        self.nothing
+    }
+
+    /// Whether an object with these labels matches.
+    pub fn matches(&self, labels: &StringMap) -> bool {
+        !self.nothing && self.requirements.iter().all(|requirement| requirement.matches(labels))
+    }
+}
+
+impl Requirement {
+    fn matches(&self, labels: &StringMap) -> bool {
+        let value = labels.get(&self.key);
+        let listed = || value.is_some_and(|value| self.values.contains(value));
+        match self.operator {
+            Operator::Equals | Operator::In => listed(),
+            Operator::NotIn => !listed(),
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+        }
+    }
+}
+
+/// The API's string form, as in a query parameter. A selector that matches
+/// nothing has none; ask [`Selector::is_nothing`] first. It is written as a
+/// contradiction, so that forgetting to ask does no harm.
+impl std::fmt::Display for Selector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.nothing {
+            return f.write_str("nothing,!nothing");
+        }
+        for (i, requirement) in self.requirements.iter().enumerate() {
+            if i > 0 {
+                f.write_str(",")?;
+            }
+            let Requirement { key, operator, values } = requirement;
+            match operator {
+                Operator::Equals => write!(f, "{key}={}", values[0])?,
+                Operator::In => write!(f, "{key} in ({})", values.join(","))?,
+                Operator::NotIn => write!(f, "{key} notin ({})", values.join(","))?,
+                Operator::Exists => write!(f, "{key}")?,
+                Operator::DoesNotExist => write!(f, "!{key}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> StringMap {
+        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    }
+
+    fn selector(json: serde_json::Value) -> Result<Selector, String> {
+        serde_json::from_value::<LabelSelector>(json).unwrap().parse()
+    }
+
+    #[test]
+    fn selectors_match_and_print() {
+        let all = selector(json!({
+            "matchLabels": {"app": "web"},
+            "matchExpressions": [
+                {"key": "tier", "operator": "In", "values": ["b", "a"]},
+                {"key": "old", "operator": "DoesNotExist"},
+                {"key": "zone", "operator": "Exists"},
+                {"key": "env", "operator": "NotIn", "values": ["dev"]},
+            ],
+        }))
+        .unwrap();
+        assert_eq!(all.to_string(), "app=web,env notin (dev),!old,tier in (a,b),zone");
+        assert!(all.matches(&labels(&[("app", "web"), ("tier", "a"), ("zone", "1")])));
+        assert!(all.matches(&labels(&[("app", "web"), ("tier", "b"), ("zone", ""), ("env", "prod")])));
+        for missing in [
+            labels(&[("tier", "a"), ("zone", "1")]),
+            labels(&[("app", "web"), ("tier", "c"), ("zone", "1")]),
+            labels(&[("app", "web"), ("tier", "a")]),
+            labels(&[("app", "web"), ("tier", "a"), ("zone", "1"), ("old", "")]),
+            labels(&[("app", "web"), ("tier", "a"), ("zone", "1"), ("env", "dev")]),
+        ] {
+            assert!(!all.matches(&missing), "{missing:?}");
+        }
+    }
+
+    #[test]
+    fn absent_matches_nothing_and_empty_everything() {
+        assert!(!Selector::of(None).unwrap().matches(&labels(&[("a", "b")])));
+        assert!(!Selector::nothing().matches(&StringMap::new()));
+        assert!(Selector::of(Some(&LabelSelector::default())).unwrap().matches(&StringMap::new()));
+        assert!(Selector::everything().is_everything() && !Selector::nothing().is_everything());
+    }
+
+    #[test]
+    fn what_is_no_selector_is_refused() {
+        for bad in [
+            json!({"matchExpressions": [{"key": "a", "operator": "in", "values": ["b"]}]}),
+            json!({"matchExpressions": [{"key": "a", "operator": "In"}]}),
+            json!({"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}),
+            json!({"matchExpressions": [{"key": "", "operator": "Exists"}]}),
+        ] {
+            assert!(selector(bad.clone()).is_err(), "{bad}");
+        }
+    }
+}
