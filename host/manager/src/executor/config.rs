@@ -1,0 +1,55 @@
+//! What an executor is set up with.
+
+use std::{sync::Arc, time::Duration};
+
+use super::sign::{NoSigningKeys, SigningKeys};
+use crate::contract::{Manifest, WriteRule};
+
+/// Settings of one controller's executor.
+#[derive(Clone)]
+pub struct ExecutorConfig {
+    /// The controller's name; also the field manager of its patches.
+    pub controller: String,
+    /// Source component of its events.
+    pub event_component: String,
+    /// What the module declared.
+    pub manifest: Arc<Manifest>,
+    /// What the operator grants. None: whatever the manifest declares.
+    pub grants: Option<Vec<WriteRule>>,
+    /// Requests a second, before the manifest's multiple. 0 or less: no limit.
+    pub qps: f64,
+    /// Requests at once after a quiet time, before the manifest's multiple.
+    pub burst: u32,
+    /// How long one write may take. Must end before a lost lease would.
+    pub request_timeout: Duration,
+    /// Requests under way at once, of one step.
+    pub together: usize,
+    /// Actions a plan may hold.
+    pub max_actions: usize,
+    /// The keys of `sign` lookups.
+    pub signing: Arc<dyn SigningKeys>,
+}
+
+impl ExecutorConfig {
+    /// The defaults for a module.
+    pub fn new(manifest: Arc<Manifest>) -> Self {
+        let controller = manifest.name.clone();
+        let event_component = if manifest.event_component.is_empty() {
+            controller.clone()
+        } else {
+            manifest.event_component.clone()
+        };
+        Self {
+            controller,
+            event_component,
+            manifest,
+            grants: None,
+            qps: 20.0,
+            burst: 30,
+            request_timeout: Duration::from_secs(10),
+            together: 16,
+            max_actions: 20_000,
+            signing: Arc::new(NoSigningKeys),
+        }
+    }
+}
