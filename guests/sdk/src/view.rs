@@ -56,6 +56,12 @@ impl<V> std::ops::Deref for Object<V> {
     }
 }
 
+impl<V> AsRef<V> for Object<V> {
+    fn as_ref(&self) -> &V {
+        &self.view
+    }
+}
+
 type MemoKey = (TypeId, u32, u32);
 type Parsed = (u32, Rc<dyn Any>);
 

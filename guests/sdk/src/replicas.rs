@@ -1,0 +1,350 @@
+//! Keeping a number of equal pods: what ReplicaSets and ReplicationControllers
+//! have in common.
+//!
+//! In: an owner and the pods around it. Out: a plan that adopts and releases,
+//! then creates or deletes towards the number, then writes the status.
+//! Invariants: no pod is made or adopted for an owner that is being deleted;
+//! nothing is written that changes nothing.
+//!
+//! There is no bookkeeping of pods expected but not seen: the host does not ask
+//! again before the cache shows the last plan's writes.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::claim::{HasMetadata, candidates, claim};
+use crate::condition::{self, Condition};
+use crate::contract::Failure;
+use crate::ctx::Ctx;
+use crate::error::{Error, Result};
+use crate::meta::{ObjectMeta, OwnerReference, null_is_default};
+use crate::plan::{About, Action, Plan, Step};
+use crate::pod::{Pod, next_available};
+use crate::query::Query;
+use crate::ranking::sort_for_deletion;
+use crate::resource::PODS;
+use crate::selector::Selector;
+use crate::template::PodTemplate;
+use crate::time::Time;
+use crate::view::Object;
+
+/// At most so many pods are made or deleted by one plan.
+pub const BURST: usize = 500;
+
+/// Type of the condition that says that pods cannot be made or deleted.
+pub const REPLICA_FAILURE: &str = "ReplicaFailure";
+
+/// State kept once the namespace is seen to go: no pod can be made any more.
+const NAMESPACE_TERMINATING: &str = "namespace-terminating";
+
+/// Something that keeps a number of equal pods.
+pub trait ReplicaOwner: HasMetadata {
+    /// Whether the status tells how many pods are terminating.
+    const COUNTS_TERMINATING: bool;
+
+    /// How many pods are wanted.
+    fn replicas(&self) -> i32;
+
+    /// For how long a pod must be ready to be available.
+    fn min_ready_seconds(&self) -> i32;
+
+    /// Which pods are its own.
+    fn selector(&self) -> Result<Selector, String>;
+
+    /// What pods are made from.
+    fn template(&self) -> &PodTemplate;
+
+    /// The status as it stands.
+    fn status(&self) -> &ReplicaStatus;
+}
+
+/// Status of an owner of replicas.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ReplicaStatus {
+    /// Pods that are neither ended nor asked to go.
+    pub replicas: i32,
+    /// Those with all the labels of the template.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub fully_labeled_replicas: i32,
+    /// Those that are ready.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub ready_replicas: i32,
+    /// Those that have been ready for long enough.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub available_replicas: i32,
+    /// Pods asked to go and not ended yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminating_replicas: Option<i32>,
+    /// Generation that the status is about.
+    #[serde(skip_serializing_if = "is_zero_i64")]
+    pub observed_generation: i64,
+    /// Conditions.
+    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &i32) -> bool {
+    *number == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero_i64(number: &i64) -> bool {
+    *number == 0
+}
+
+/// One reconcile of an owner of replicas, which is the key's object.
+pub fn reconcile<O: ReplicaOwner>(ctx: &Ctx<'_>) -> Result<Plan> {
+    let Some(owner) = ctx.primary::<O>()? else { return Ok(Plan::new()) };
+    let meta = owner.metadata();
+    let selector = owner.selector().map_err(|e| {
+        Error::Terminal(format!(
+            "{} {}/{}: invalid selector: {e}",
+            O::RESOURCE.kind,
+            meta.namespace,
+            meta.name
+        ))
+    })?;
+    let around = candidates::<Pod>(ctx, &meta.namespace, &meta.uid, &selector)?;
+    let terminating = around.iter().filter(|pod| is_own_terminating(pod, &meta.uid, &selector)).count();
+    let active = around.into_iter().filter(|pod| pod.is_active()).collect();
+    let claims = claim(ctx, &*owner, &selector, active)?;
+    let pods = claims.owned;
+
+    let mut plan = Plan::new();
+    // A failed adoption leaves it open how many pods there are, so nothing
+    // follows until that is known.
+    plan.then(claims.writes);
+
+    let trouble = Trouble::of(ctx);
+    let about = About::new(O::RESOURCE, meta);
+    for failure in &trouble.creations {
+        plan.event(about.warning("FailedCreate", format!("Error creating: {}", failure.message)));
+    }
+    if trouble.namespace_terminating {
+        plan.keep(NAMESPACE_TERMINATING);
+    }
+    let mut failure = trouble.condition(ctx.now());
+    if !meta.is_deleting() {
+        match difference(pods.len(), owner.replicas()) {
+            Difference::Create(_) if trouble.namespace_terminating => {}
+            Difference::Create(_) if owner.template().metadata.labels.is_empty() => {
+                let text = "unable to create pods, no labels";
+                failure = Some(Condition::new(REPLICA_FAILURE, "True", "FailedCreate", text, ctx.now()));
+            }
+            Difference::Create(count) => {
+                let step = creations(&*owner, &about, count)?;
+                plan.then(step);
+            }
+            Difference::Delete(count) => {
+                let victims = choose_victims(ctx, &*owner, &pods, count)?;
+                plan.then(deletions(&about, &victims));
+            }
+            Difference::None => {}
+        }
+    }
+
+    let status = status_of(&*owner, &pods, terminating, failure, ctx.now());
+    if let Some(at) = next_check(&*owner, &status, &pods, ctx.now()) {
+        plan.come_back(at);
+    }
+    plan.then(status_write(&owner, &status)?);
+    Ok(plan)
+}
+
+fn is_own_terminating(pod: &Pod, owner_uid: &str, selector: &Selector) -> bool {
+    pod.is_terminating() && pod.metadata.is_controlled_by(owner_uid) && selector.matches(&pod.metadata.labels)
+}
+
+/// What went wrong with the last plan's pods.
+struct Trouble<'a> {
+    /// Refused creations, but for those that a terminating namespace refused.
+    creations: Vec<&'a Failure>,
+    /// A refused deletion.
+    deletion: Option<&'a Failure>,
+    namespace_terminating: bool,
+}
+
+impl<'a> Trouble<'a> {
+    fn of(ctx: &Ctx<'a>) -> Self {
+        let terminating =
+            |failure: &&Failure| failure.causes.iter().any(|cause| cause.reason == "NamespaceTerminating");
+        let (in_vain, creations): (Vec<_>, Vec<_>) = ctx.failures("create").partition(terminating);
+        Self {
+            creations,
+            deletion: ctx.failures("delete").next(),
+            namespace_terminating: !in_vain.is_empty() || ctx.state() == Some(NAMESPACE_TERMINATING),
+        }
+    }
+
+    fn condition(&self, now: Time) -> Option<Condition> {
+        let (reason, message) = match (self.creations.first(), self.deletion) {
+            (Some(failure), _) => ("FailedCreate", failure.message.clone()),
+            (None, Some(failure)) => ("FailedDelete", format!("unable to delete pods: {}", failure.message)),
+            (None, None) => return None,
+        };
+        Some(Condition::new(REPLICA_FAILURE, "True", reason, message, now))
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Difference {
+    Create(usize),
+    Delete(usize),
+    None,
+}
+
+/// What is missing or too much, up to [`BURST`].
+fn difference(present: usize, wanted: i32) -> Difference {
+    let wanted = usize::try_from(wanted).unwrap_or(0);
+    match present.cmp(&wanted) {
+        std::cmp::Ordering::Less => Difference::Create((wanted - present).min(BURST)),
+        std::cmp::Ordering::Greater => Difference::Delete((present - wanted).min(BURST)),
+        std::cmp::Ordering::Equal => Difference::None,
+    }
+}
+
+/// Slow start: where one creation fails, the others likely would too.
+fn creations<O: ReplicaOwner>(owner: &O, about: &About, count: usize) -> Result<Step> {
+    let meta = owner.metadata();
+    let reference = OwnerReference::controller(O::RESOURCE, &meta.name, &meta.uid);
+    let pod = owner.template().pod(&meta.namespace, reference);
+    let create = Action::create(PODS, &meta.namespace, "", &pod)?
+        .tag("create")
+        .on_success(about.normal("SuccessfulCreate", "Created pod: {name}"));
+    Ok(Step::new(std::iter::repeat_n(create, count)).slow_start().or_go_on())
+}
+
+fn deletions(about: &About, victims: &[Object<Pod>]) -> Step {
+    let delete = |pod: &Object<Pod>| {
+        let meta = &pod.metadata;
+        Action::delete(PODS, &meta.namespace, &meta.name)
+            .uid(&meta.uid)
+            .tag("delete")
+            .on_success(about.normal("SuccessfulDelete", "Deleted pod: {name}"))
+            .on_failure(about.warning("FailedDelete", "Error deleting: {message}"))
+    };
+    Step::new(victims.iter().map(delete)).or_go_on()
+}
+
+fn choose_victims<O: ReplicaOwner>(
+    ctx: &Ctx<'_>,
+    owner: &O,
+    pods: &[Object<Pod>],
+    count: usize,
+) -> Result<Vec<Object<Pod>>> {
+    let mut victims = pods.to_vec();
+    // The order is of no account where all go.
+    if count < pods.len() {
+        let crowds = related_on_nodes(ctx, owner)?;
+        let rank = |pod: &Pod| crowds.get(&pod.spec.node_name).copied().unwrap_or(0);
+        victims = sort_for_deletion(victims, rank, ctx.now());
+    }
+    victims.truncate(count);
+    Ok(victims)
+}
+
+/// How many active pods there are on each node, of all the owners that share
+/// this one's controller (the ReplicaSets of one Deployment).
+fn related_on_nodes<O: ReplicaOwner>(ctx: &Ctx<'_>, owner: &O) -> Result<HashMap<String, usize>> {
+    let mut crowds = HashMap::new();
+    let Some(controller) = owner.metadata().controller() else { return Ok(crowds) };
+    let mut seen = BTreeSet::new();
+    for sibling in ctx.list::<O>(Query::all().controlled_by(&controller.uid))? {
+        // One with an invalid selector selects nothing.
+        let Ok(selector) = sibling.selector() else { continue };
+        if selector.is_nothing() {
+            continue;
+        }
+        let namespace = &sibling.metadata().namespace;
+        for pod in ctx.list::<Pod>(Query::all().namespace(namespace).matching(&selector))? {
+            if pod.is_active() && seen.insert(pod.metadata.uid.clone()) {
+                *crowds.entry(pod.spec.node_name.clone()).or_insert(0) += 1;
+            }
+        }
+    }
+    Ok(crowds)
+}
+
+fn status_of<O: ReplicaOwner>(
+    owner: &O,
+    pods: &[Object<Pod>],
+    terminating: usize,
+    failure: Option<Condition>,
+    now: Time,
+) -> ReplicaStatus {
+    let template = Selector::of_labels(&owner.template().metadata.labels);
+    let min_ready = owner.min_ready_seconds();
+    let count = |which: &dyn Fn(&Pod) -> bool| number(pods.iter().filter(|pod| which(pod)).count());
+    let mut conditions = owner.status().conditions.clone();
+    match failure {
+        // The first failure stands until there is none; its text is not chased.
+        Some(failure) if condition::find(&conditions, REPLICA_FAILURE).is_none() => conditions.push(failure),
+        Some(_) => {}
+        None => {
+            condition::remove(&mut conditions, REPLICA_FAILURE);
+        }
+    }
+    ReplicaStatus {
+        replicas: number(pods.len()),
+        fully_labeled_replicas: count(&|pod| template.matches(&pod.metadata.labels)),
+        ready_replicas: count(&Pod::is_ready),
+        available_replicas: count(&|pod| pod.is_available(min_ready, now)),
+        terminating_replicas: O::COUNTS_TERMINATING.then(|| number(terminating)),
+        observed_generation: owner.metadata().generation,
+        conditions,
+    }
+}
+
+fn number(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+/// When a pod that is ready now becomes available, if nothing else happens.
+fn next_check<O: ReplicaOwner>(
+    owner: &O,
+    status: &ReplicaStatus,
+    pods: &[Object<Pod>],
+    now: Time,
+) -> Option<Time> {
+    let min_ready = owner.min_ready_seconds();
+    if min_ready <= 0 || status.ready_replicas == status.available_replicas {
+        return None;
+    }
+    let next = next_available(pods.iter().map(|pod| &**pod), min_ready, now);
+    Some(next.unwrap_or_else(|| now + Duration::from_secs(min_ready.unsigned_abs().into())))
+}
+
+/// Counts are simply right, so they are written over whatever is there. A list
+/// of conditions is replaced whole, so it must be the one that was seen.
+fn status_write<O: ReplicaOwner>(owner: &Object<O>, wanted: &ReplicaStatus) -> Result<Option<Action>> {
+    let meta: &ObjectMeta<O::Annotations> = owner.metadata();
+    let seen = owner.status();
+    let write = Action::status(O::RESOURCE, &meta.namespace, &meta.name, seen, wanted)?;
+    Ok(write.map(|write| {
+        if seen.conditions == wanted.conditions { write.uid(&meta.uid) } else { write.as_seen(owner) }
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_makes_or_deletes_no_more_than_a_burst() {
+        for (present, wanted, difference_wanted) in [
+            (0, 0, Difference::None),
+            (0, 3, Difference::Create(3)),
+            (0, 501, Difference::Create(500)),
+            (3, 1, Difference::Delete(2)),
+            (1200, 0, Difference::Delete(500)),
+            (2, -1, Difference::Delete(2)),
+            (2, i32::MAX, Difference::Create(500)),
+        ] {
+            assert_eq!(difference(present, wanted), difference_wanted, "{present} of {wanted}");
+        }
+    }
+}
