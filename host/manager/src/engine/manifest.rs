@@ -1,0 +1,555 @@
+//! Checks what a module says about itself.
+//!
+//! In: a manifest. Out: nothing, or everything that is wrong with it, so that an
+//! author mends it in one go. Invariant: the rest of the host may take a manifest
+//! at its word.
+
+use std::collections::HashSet;
+
+use crate::contract::{GroupResource, KeyKind, LookupRule, Manifest, OptionKind, Read};
+
+/// Indexes that every read has.
+const BUILT_IN: [&str; 5] = ["uid", "owner", "controller", "orphan", "namespace"];
+const VERBS: [&str; 5] = ["create", "patch", "update", "delete", "deletecollection"];
+/// Most multiples of the default client limits that a module may claim.
+const MAX_MULTIPLE: u32 = 100;
+
+/// Finds everything that is wrong with a manifest.
+pub fn validate(manifest: &Manifest) -> Result<(), Vec<String>> {
+    let mut check = Check { problems: Vec::new() };
+    check.names(manifest);
+    for read in &manifest.reads {
+        check.read(read);
+    }
+    check.unique("reads", manifest.reads.iter().map(|r| show(&r.resource)));
+    check.sources(manifest);
+    for rule in &manifest.writes {
+        let at = format!("writes: {}", show(&rule.resource));
+        check.resource(&at, &rule.resource);
+        if !rule.subresource.is_empty() && !is_label(&rule.subresource) {
+            check.problem(format!("{at}: subresource `{}` is no subresource name", rule.subresource));
+        }
+        if rule.verbs.is_empty() {
+            check.problem(format!("{at}: names no verbs"));
+        }
+        for verb in rule.verbs.iter().filter(|v| !VERBS.contains(&v.as_str())) {
+            check.problem(format!("{at}: unknown verb `{verb}`; there are {}", VERBS.join(", ")));
+        }
+    }
+    for rule in &manifest.lookups {
+        check.lookup(rule);
+    }
+    check.options(manifest);
+    if check.problems.is_empty() { Ok(()) } else { Err(check.problems) }
+}
+
+struct Check {
+    problems: Vec<String>,
+}
+
+impl Check {
+    fn problem(&mut self, text: impl Into<String>) {
+        self.problems.push(text.into());
+    }
+
+    fn unique(&mut self, what: &str, names: impl Iterator<Item = String>) {
+        let mut seen = HashSet::new();
+        for name in names {
+            if seen.contains(&name) {
+                self.problem(format!("{what}: `{name}` is named twice"));
+            }
+            seen.insert(name);
+        }
+    }
+
+    fn names(&mut self, manifest: &Manifest) {
+        let own =
+            std::iter::once(("name", &manifest.name)).chain(manifest.aliases.iter().map(|a| ("alias", a)));
+        for (what, name) in own {
+            if !is_label(name) {
+                self.problem(format!("{what} `{name}`: lower-case letters, digits and `-`, beginning and ending with a letter or digit, at most 63"));
+            }
+        }
+        let names = std::iter::once(&manifest.name).chain(&manifest.aliases);
+        self.unique("aliases", names.cloned());
+        if !manifest.concurrency_flag.is_empty() && !is_label(&manifest.concurrency_flag) {
+            self.problem(format!(
+                "concurrency-flag `{}`: a flag's name without dashes before it",
+                manifest.concurrency_flag
+            ));
+        }
+        for (what, value) in [("qps", manifest.client_limits.qps), ("burst", manifest.client_limits.burst)] {
+            if value > MAX_MULTIPLE {
+                self.problem(format!(
+                    "client-limits.{what} is {value}; it is a multiple of the default, {MAX_MULTIPLE} at most"
+                ));
+            }
+        }
+    }
+
+    fn resource(&mut self, at: &str, resource: &GroupResource) {
+        if is_wildcard(resource) {
+            return;
+        }
+        let group_ok = resource.group.is_empty() || resource.group.split('.').all(is_label);
+        if !group_ok || !is_label(&resource.version) || !is_label(&resource.resource) {
+            self.problem(format!(
+                "{at}: not a resource; expected group (may be empty), version and lower-case plural, or `*` for both group and resource"
+            ));
+        }
+    }
+
+    fn read(&mut self, read: &Read) {
+        let at = format!("reads: {}", show(&read.resource));
+        self.resource(&at, &read.resource);
+        if is_wildcard(&read.resource) && (read.whole || !read.fields.is_empty() || !read.indexes.is_empty())
+        {
+            self.problem(format!("{at}: a read of every resource gives metadata only: no fields, no indexes of its own, not whole"));
+        }
+        for path in read.fields.iter().chain(&read.sensitive) {
+            self.path(&at, path);
+        }
+        for index in &read.indexes {
+            let at = format!("{at}: index `{}`", index.name);
+            if index.name.is_empty() {
+                self.problem(format!("{at}: has no name"));
+            }
+            if BUILT_IN.contains(&index.name.as_str()) {
+                self.problem(format!("{at}: the name is taken by a built-in index"));
+            }
+            if index.paths.is_empty() {
+                self.problem(format!("{at}: has no paths"));
+            }
+            for path in &index.paths {
+                self.path(&at, path);
+            }
+        }
+        self.unique(&format!("{at}: indexes"), read.indexes.iter().map(|i| i.name.clone()));
+    }
+
+    fn path(&mut self, at: &str, path: &str) {
+        if let Err(reason) = check_path(path) {
+            self.problem(format!("{at}: path `{path}`: {reason}"));
+        }
+    }
+
+    fn sources(&mut self, manifest: &Manifest) {
+        if manifest.sources.is_empty() {
+            self.problem("sources: there is none, so there would be nothing to reconcile");
+        }
+        self.unique("sources", manifest.sources.iter().map(|s| s.name.clone()));
+        for source in &manifest.sources {
+            let at = format!("sources: `{}`", source.name);
+            if source.name.is_empty() {
+                self.problem("sources: one has no name");
+            }
+            match &source.keys {
+                KeyKind::Objects(resources) => {
+                    self.source_resources(&at, manifest, resources);
+                }
+                KeyKind::IndexedObjects(objects) => {
+                    self.source_resources(&at, manifest, &objects.resources);
+                    if objects.indexes.is_empty() {
+                        self.problem(format!("{at}: names no indexes"));
+                    }
+                    for index in &objects.indexes {
+                        for resource in &objects.resources {
+                            self.index(&at, manifest, resource, index);
+                        }
+                    }
+                }
+                KeyKind::IndexValues(values) => {
+                    if is_wildcard(&values.resource) {
+                        self.problem(format!(
+                            "{at}: values of an index come from one resource, not from every resource"
+                        ));
+                    } else {
+                        self.source_resources(&at, manifest, std::slice::from_ref(&values.resource));
+                        self.index(&at, manifest, &values.resource, &values.index);
+                    }
+                }
+                KeyKind::Single(name) if name.is_empty() => {
+                    self.problem(format!("{at}: the key has no name"))
+                }
+                KeyKind::Single(_) => {}
+            }
+        }
+    }
+
+    fn source_resources(&mut self, at: &str, manifest: &Manifest, resources: &[GroupResource]) {
+        if resources.is_empty() {
+            self.problem(format!("{at}: names no resource"));
+        }
+        for resource in resources {
+            if read_of(manifest, resource).is_none() {
+                self.problem(format!("{at}: {} is not among the reads", show(resource)));
+            }
+        }
+        self.unique(at, resources.iter().map(show));
+    }
+
+    fn index(&mut self, at: &str, manifest: &Manifest, resource: &GroupResource, index: &str) {
+        if BUILT_IN.contains(&index) {
+            return;
+        }
+        // Of a resource that is not read another problem already speaks.
+        if let Some(read) = read_of(manifest, resource)
+            && !read.indexes.iter().any(|i| i.name == index)
+        {
+            self.problem(format!(
+                "{at}: index `{index}` is neither built in nor declared by the read of {}",
+                show(resource)
+            ));
+        }
+    }
+
+    fn lookup(&mut self, rule: &LookupRule) {
+        match rule {
+            LookupRule::Get(rule) => {
+                let at = format!("lookups: get {}", show(&rule.resource));
+                self.resource(&at, &rule.resource);
+                if !rule.subresource.is_empty() && !is_label(&rule.subresource) {
+                    self.problem(format!("{at}: subresource `{}` is no subresource name", rule.subresource));
+                }
+            }
+            LookupRule::List(resource) => {
+                self.resource(&format!("lookups: list {}", show(resource)), resource)
+            }
+            LookupRule::Review(resource) => {
+                self.resource(&format!("lookups: review {}", show(resource)), resource)
+            }
+            LookupRule::Raw(prefix)
+                if !prefix.starts_with('/') || prefix.contains(['?', '#', '\\']) || prefix.contains("..") =>
+            {
+                self.problem(format!(
+                    "lookups: raw `{prefix}`: a path that begins with `/`, without query or `..`"
+                ));
+            }
+            LookupRule::Raw(_) => {}
+            LookupRule::Sign(key) if !is_label(key) => {
+                self.problem(format!("lookups: sign `{key}`: not the name of a key"))
+            }
+            LookupRule::Sign(_) => {}
+        }
+    }
+
+    fn options(&mut self, manifest: &Manifest) {
+        let flag = Some(&manifest.concurrency_flag).filter(|f| !f.is_empty());
+        self.unique("options", manifest.options.iter().map(|o| &o.name).chain(flag).cloned());
+        for option in &manifest.options {
+            if !is_label(&option.name) {
+                self.problem(format!("options: `{}`: a flag's name: lower-case letters, digits and `-`, without dashes before it", option.name));
+            }
+            if let Err(expected) = check_option(option.kind, &option.default) {
+                self.problem(format!(
+                    "options: `{}`: the default `{}` is not {expected}",
+                    option.name, option.default
+                ));
+            }
+            if option.help.contains('\n') {
+                self.problem(format!("options: `{}`: help is one line", option.name));
+            }
+        }
+    }
+}
+
+/// Checks a value of an option. The error says what was expected.
+pub fn check_option(kind: OptionKind, value: &str) -> Result<(), &'static str> {
+    match kind {
+        OptionKind::Text | OptionKind::TextList | OptionKind::File => Ok(()),
+        OptionKind::Boolean if matches!(value, "true" | "false") => Ok(()),
+        OptionKind::Boolean => Err("`true` or `false`"),
+        OptionKind::Integer => value.parse::<i64>().map(drop).map_err(|_| "a whole number"),
+        OptionKind::Decimal => match value.parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(()),
+            _ => Err("a decimal number"),
+        },
+        OptionKind::Duration if is_go_duration(value) => Ok(()),
+        OptionKind::Duration => Err("a duration such as `1m30s`"),
+    }
+}
+
+/// Whether text is a duration as Go writes it.
+fn is_go_duration(text: &str) -> bool {
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest == "0" {
+        return true;
+    }
+    if rest.is_empty() {
+        return false;
+    }
+    while !rest.is_empty() {
+        let number = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
+        let digits = &rest[..number];
+        if !digits.contains(|c: char| c.is_ascii_digit()) || digits.matches('.').count() > 1 {
+            return false;
+        }
+        rest = &rest[number..];
+        // `ms` before `m`, since the first that fits is taken.
+        let Some(after) =
+            ["ns", "us", "µs", "μs", "ms", "s", "m", "h"].iter().find_map(|unit| rest.strip_prefix(unit))
+        else {
+            return false;
+        };
+        rest = after;
+    }
+    true
+}
+
+/// Checks the syntax of a path (see `read` in the contract).
+fn check_path(path: &str) -> Result<(), String> {
+    let mut rest = path;
+    if rest.is_empty() {
+        return Err("is empty".to_owned());
+    }
+    loop {
+        if let Some(inner) = rest.strip_prefix('{') {
+            let Some((names, after)) = inner.split_once('}') else {
+                return Err("`{` without `}`".to_owned());
+            };
+            if names.split(',').any(|name| !is_field(name.trim())) {
+                return Err(format!("`{{{names}}}` holds names separated by commas"));
+            }
+            return if after.is_empty() { Ok(()) } else { Err("`{…}` ends a path".to_owned()) };
+        }
+        if let Some(inner) = rest.strip_prefix('"') {
+            let Some((name, after)) = inner.split_once('"') else {
+                return Err("a quote is not closed".to_owned());
+            };
+            if name.is_empty() {
+                return Err("a quoted name is empty".to_owned());
+            }
+            rest = after;
+        } else {
+            let end = rest.find(['.', '[', '{', '"']).unwrap_or(rest.len());
+            let name = &rest[..end];
+            if !is_field(name) {
+                return Err(if name.is_empty() {
+                    "a name is missing".to_owned()
+                } else {
+                    format!("`{name}` is no field name; quote it")
+                });
+            }
+            rest = &rest[end..];
+        }
+        while let Some(after) = rest.strip_prefix("[*]") {
+            rest = after;
+        }
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let Some(after) = rest.strip_prefix('.') else {
+            return Err(format!("unexpected `{rest}`; after a name come `.` or `[*]`"));
+        };
+        rest = after;
+    }
+}
+
+fn is_field(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '$' | '/'))
+}
+
+/// A label of a domain name: what resource names, versions and flags are.
+fn is_label(text: &str) -> bool {
+    let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
+    let bytes = text.as_bytes();
+    (1..=63).contains(&bytes.len())
+        && bytes.iter().all(|&c| inner(c))
+        && bytes[0] != b'-'
+        && bytes[bytes.len() - 1] != b'-'
+}
+
+fn is_wildcard(resource: &GroupResource) -> bool {
+    resource.group == "*" && resource.resource == "*"
+}
+
+fn read_of<'a>(manifest: &'a Manifest, resource: &GroupResource) -> Option<&'a Read> {
+    manifest.reads.iter().find(|read| {
+        read.resource.group == resource.group
+            && read.resource.resource == resource.resource
+            && (is_wildcard(resource) || read.resource.version == resource.version)
+    })
+}
+
+fn show(resource: &GroupResource) -> String {
+    if is_wildcard(resource) {
+        "every resource".to_owned()
+    } else if resource.group.is_empty() {
+        format!("{}/{}", resource.version, resource.resource)
+    } else {
+        format!("{}/{}/{}", resource.group, resource.version, resource.resource)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::{
+        ClientLimits, Index, IndexValues, IndexedObjects, KeySource, OptionSpec, WriteRule,
+    };
+
+    fn resource(group: &str, version: &str, resource: &str) -> GroupResource {
+        GroupResource { group: group.into(), version: version.into(), resource: resource.into() }
+    }
+
+    fn source(name: &str, keys: KeyKind) -> KeySource {
+        KeySource { name: name.into(), keys, serial: false }
+    }
+
+    fn read(resource: GroupResource) -> Read {
+        Read { resource, optional: false, fields: vec![], whole: false, sensitive: vec![], indexes: vec![] }
+    }
+
+    fn option(name: &str, kind: OptionKind, default: &str) -> OptionSpec {
+        OptionSpec { name: name.into(), kind, default: default.into(), help: "Help.".into() }
+    }
+
+    fn sound() -> Manifest {
+        let pods = resource("", "v1", "pods");
+        Manifest {
+            name: "widget-controller".into(),
+            aliases: vec!["widget".into()],
+            version: "1".into(),
+            state_format: 0,
+            accepts_state_formats: vec![],
+            sources: vec![
+                source("pods", KeyKind::Objects(vec![pods.clone()])),
+                source(
+                    "orphans",
+                    KeyKind::IndexedObjects(IndexedObjects {
+                        resources: vec![pods.clone()],
+                        indexes: vec!["orphan".into(), "node".into()],
+                    }),
+                ),
+                source(
+                    "nodes",
+                    KeyKind::IndexValues(IndexValues { resource: pods.clone(), index: "node".into() }),
+                ),
+                source("one", KeyKind::Single("one".into())),
+            ],
+            reads: vec![Read {
+                fields: vec![
+                    "spec.nodeName".into(),
+                    "status.conditions[*].{type,status}".into(),
+                    r#"metadata.annotations."example.com/x""#.into(),
+                ],
+                indexes: vec![Index { name: "node".into(), paths: vec!["spec.nodeName".into()] }],
+                ..read(pods.clone())
+            }],
+            writes: vec![WriteRule {
+                resource: pods,
+                subresource: "status".into(),
+                verbs: vec!["patch".into()],
+            }],
+            lookups: vec![LookupRule::Raw("/apis/metrics.k8s.io/".into()), LookupRule::Sign("ca".into())],
+            options: vec![
+                option("period", OptionKind::Duration, "1m30s"),
+                option("on", OptionKind::Boolean, "true"),
+            ],
+            event_component: String::new(),
+            concurrency: 0,
+            concurrency_flag: "concurrent-widget-syncs".into(),
+            client_limits: ClientLimits { qps: 0, burst: 0 },
+        }
+    }
+
+    /// What is wrong after a change to a sound manifest.
+    fn problems(change: impl FnOnce(&mut Manifest)) -> String {
+        let mut manifest = sound();
+        change(&mut manifest);
+        validate(&manifest).err().unwrap_or_default().join("; ")
+    }
+
+    #[test]
+    fn a_sound_manifest_passes() {
+        assert_eq!(problems(|_| {}), "");
+        assert_eq!(problems(|m| m.reads.push(read(resource("*", "", "*")))), "");
+    }
+
+    #[test]
+    fn each_mistake_is_named() {
+        let cases: [(fn(&mut Manifest), &str); 16] = [
+            (|m| m.name = "Widget".into(), "name `Widget`"),
+            (|m| m.aliases.push("widget".into()), "`widget` is named twice"),
+            (|m| m.sources.clear(), "nothing to reconcile"),
+            (|m| m.sources.push(source("pods", KeyKind::Single("x".into()))), "`pods` is named twice"),
+            (
+                |m| m.sources.push(source("y", KeyKind::Objects(vec![resource("", "v1", "nodes")]))),
+                "v1/nodes is not among the reads",
+            ),
+            (
+                |m| m.sources.push(source("y", KeyKind::Objects(vec![resource("", "v2", "pods")]))),
+                "v2/pods is not among the reads",
+            ),
+            (
+                |m| {
+                    m.sources.push(source(
+                        "y",
+                        KeyKind::IndexValues(IndexValues {
+                            resource: resource("", "v1", "pods"),
+                            index: "nod".into(),
+                        }),
+                    ))
+                },
+                "index `nod` is neither built in nor declared",
+            ),
+            (|m| m.reads[0].fields.push("spec..x".into()), "path `spec..x`: a name is missing"),
+            (|m| m.reads[0].indexes[0].name = "uid".into(), "taken by a built-in index"),
+            (|m| m.reads.push(m.reads[0].clone()), "`v1/pods` is named twice"),
+            (|m| m.reads.push(Read { whole: true, ..read(resource("*", "", "*")) }), "metadata only"),
+            (|m| m.reads.push(read(resource("apps", "v1", "ReplicaSet"))), "not a resource"),
+            (|m| m.writes[0].verbs.push("get".into()), "unknown verb `get`"),
+            (
+                |m| m.options.push(option("n", OptionKind::Integer, "ten")),
+                "the default `ten` is not a whole number",
+            ),
+            (|m| m.options.push(option("concurrent-widget-syncs", OptionKind::Text, "")), "is named twice"),
+            (|m| m.lookups.push(LookupRule::Raw("/a/../b".into())), "raw `/a/../b`"),
+        ];
+        for (change, expected) in cases {
+            let found = problems(change);
+            assert!(found.contains(expected), "expected {expected:?} in {found:?}");
+            assert!(!found.contains("; "), "one mistake, one problem: {found}");
+        }
+    }
+
+    #[test]
+    fn all_mistakes_are_named_at_once() {
+        let found = problems(|m| {
+            m.name.clear();
+            m.options[0].default = "soon".into();
+        });
+        assert!(found.contains("name ``") && found.contains("`soon` is not a duration"), "{found}");
+    }
+
+    #[test]
+    fn durations_are_those_of_go() {
+        for good in ["0", "1s", "1m30s", "1.5h", "-2ms", "5µs", "100ns", ".5s"] {
+            assert!(is_go_duration(good), "{good}");
+        }
+        for bad in ["", "-", "1", "s", "1x", "1m30", "1..5s", "1d", " 1s", "."] {
+            assert!(!is_go_duration(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn paths() {
+        for good in [
+            "spec",
+            "spec.a-b.c",
+            "a[*].b",
+            "a[*][*]",
+            "a.{b,c}",
+            r#"a."x.y/z"[*].b"#,
+            "a[*].{b, c}",
+            r#"a."{""#,
+        ] {
+            assert_eq!(check_path(good), Ok(()), "{good}");
+        }
+        for bad in
+            ["", ".a", "a.", "a[0]", "a[*]b", "a.{b", "a.{b}.c", "a.{}", r#"a."b"#, r#"a."""#, "a b", "*"]
+        {
+            assert!(check_path(bad).is_err(), "{bad}");
+        }
+    }
+}

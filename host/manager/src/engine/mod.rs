@@ -1,0 +1,194 @@
+//! Runs controller modules: WebAssembly components in, outcomes out.
+//!
+//! In: the bytes of a component, then requests and the snapshots they may look
+//! at. Out: a checked manifest, then outcomes or a [`Fault`]. Invariant: a
+//! module reaches nothing but its snapshot and its log, within its memory limit
+//! and its deadline; whatever it does costs one reconcile and one instance.
+//!
+//! ```text
+//! bytes ─► inspect ─► compile (child process) ─► cache (mmap) ─► describe ─► Module
+//!                                                                              │
+//!                     request, snapshot ─► Instance ─► outcome        instantiate
+//! ```
+
+mod cache;
+mod compile;
+mod epoch;
+mod error;
+mod host;
+mod inspect;
+mod instance;
+mod manifest;
+mod wasi;
+
+#[cfg(test)]
+mod tests;
+
+use std::{any::Any, path::PathBuf, sync::Arc, time::Duration};
+
+use sha2::{Digest, Sha256};
+use wasmtime::component::{Component, HasSelf, Linker};
+
+use crate::contract::{
+    ControllerWorld, Level, ObjectRef, Query, ResourceInfo,
+    generated::{ControllerPre, coxswain::controller},
+};
+
+pub use compile::{COMPILE_ARGUMENT, Compiler, compile_child_main};
+pub use error::{EngineError, Fault, LoadError};
+pub use instance::{Instance, Module};
+pub use manifest::validate as validate_manifest;
+
+use cache::ArtifactCache;
+use epoch::Ticker;
+use host::HostState;
+
+/// What a module may look at during one round of a reconcile.
+///
+/// An `Err` means a read that is not allowed or not yet possible; it ends the
+/// reconcile as [`Fault::Snapshot`], whatever the module makes of it.
+pub trait SnapshotHost: Send + 'static {
+    /// All resources of the cluster.
+    fn resources(&mut self) -> Vec<ResourceInfo>;
+    /// A number that moves whenever [`resources`](Self::resources) would differ.
+    fn resources_version(&mut self) -> u32;
+    /// The object of this name.
+    fn get(&mut self, resource: u32, namespace: &str, name: &str) -> Result<Option<ObjectRef>, String>;
+    /// What a query finds.
+    fn list(&mut self, query: &Query) -> Result<Vec<ObjectRef>, String>;
+    /// The content of objects, as JSON.
+    fn read(&mut self, refs: &[ObjectRef]) -> Result<Vec<String>, String>;
+    /// Back to the concrete type, once the reconcile is over.
+    fn into_any(self: Box<Self>) -> Box<dyn Any + Send>;
+}
+
+/// Where a module's log lines go.
+pub trait LogSink: Send + Sync {
+    /// Takes one line.
+    fn log(&self, level: Level, message: &str);
+}
+
+/// What one instance may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of linear memory, over all memories of the component.
+    pub memory: usize,
+    /// Wall time of one round of a reconcile.
+    pub deadline: Duration,
+    /// Added to the deadline of an instance's first call, in which language
+    /// runtimes set themselves up.
+    pub first_call: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { memory: 256 << 20, deadline: Duration::from_secs(5), first_call: Duration::from_secs(5) }
+    }
+}
+
+/// How an engine works.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// Where compiled modules are kept; none: nowhere, each start compiles.
+    pub cache_dir: Option<PathBuf>,
+    /// Who compiles.
+    pub compiler: Compiler,
+    /// Limits of instances, unless [`Module::with_limits`] gives others.
+    pub limits: Limits,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self { cache_dir: cache::default_dir(), compiler: Compiler::detect(), limits: Limits::default() }
+    }
+}
+
+/// Loads modules. One per process is enough.
+pub struct Engine {
+    wasm: wasmtime::Engine,
+    linker: Linker<HostState>,
+    cache: Option<ArtifactCache>,
+    compiler: Compiler,
+    limits: Limits,
+    ticker: Ticker,
+}
+
+impl Engine {
+    /// Sets an engine up. A cache directory that cannot be used is reported in
+    /// the log and done without.
+    pub fn new(config: EngineConfig) -> Result<Arc<Self>, EngineError> {
+        let wasm = compile::wasm_engine().map_err(EngineError::Setup)?;
+        let linker = link(&wasm).map_err(EngineError::Setup)?;
+        let cache = config.cache_dir.and_then(|dir| match ArtifactCache::open(&dir, &wasm) {
+            Ok(cache) => Some(cache),
+            Err(error) => {
+                tracing::warn!(dir = %dir.display(), %error, "no cache of compiled modules: every start will compile them");
+                None
+            }
+        });
+        let ticker = Ticker::start(&wasm).map_err(EngineError::Ticker)?;
+        Ok(Arc::new(Self { wasm, linker, cache, compiler: config.compiler, limits: config.limits, ticker }))
+    }
+
+    /// Checks, compiles and describes a module. What it costs is time, not
+    /// memory: compiling is done elsewhere and the result mapped from disk.
+    pub async fn load(self: &Arc<Self>, bytes: Vec<u8>) -> Result<Module, LoadError> {
+        inspect::check(&bytes)?;
+        let hash: Arc<str> = hex(&Sha256::digest(&bytes)).into();
+        let component = self.compiled(bytes, &hash).await?;
+        let engine = self.clone();
+        let work = tokio::task::spawn_blocking(move || {
+            let pre =
+                engine.linker.instantiate_pre(&component).map_err(|e| LoadError::Contract(one_line(&e)))?;
+            let pre = ControllerPre::new(pre).map_err(|e| LoadError::Contract(one_line(&e)))?;
+            let limits = engine.limits;
+            Module::describe(engine, pre, hash, limits)
+        });
+        work.await.map_err(|e| LoadError::Compile(format!("the loading thread failed: {e}")))?
+    }
+
+    async fn compiled(&self, bytes: Vec<u8>, hash: &str) -> Result<Component, LoadError> {
+        let Some(cache) = &self.cache else {
+            let artifact = self.compiler.to_bytes(&self.wasm, bytes).await?;
+            return cache::from_own_bytes(&self.wasm, &artifact)
+                .map_err(|e| LoadError::Compile(one_line(&e)));
+        };
+        if let Some(component) = cache.get(&self.wasm, hash) {
+            return Ok(component);
+        }
+        let artifact = self.compiler.to_bytes(&self.wasm, bytes).await?;
+        match cache.put(&self.wasm, hash, &artifact) {
+            Ok(component) => Ok(component),
+            Err(error) => {
+                tracing::warn!(%error, "a compiled module could not be cached");
+                cache::from_own_bytes(&self.wasm, &artifact).map_err(|e| LoadError::Compile(one_line(&e)))
+            }
+        }
+    }
+}
+
+/// Everything a module may import.
+fn link(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<HostState>> {
+    let mut linker = Linker::new(engine);
+    ControllerWorld::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut HostState| state)?;
+    wasi::add_to_linker(&mut linker)?;
+    Ok(linker)
+}
+
+/// An error and its causes, in one line.
+fn one_line(error: &wasmtime::Error) -> String {
+    format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+// The world imports these for their types alone.
+impl controller::types::Host for HostState {}
+impl controller::manifest::Host for HostState {}
+impl controller::reconcile::Host for HostState {}
