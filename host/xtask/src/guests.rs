@@ -1,0 +1,260 @@
+//! Builds guests: one cargo invocation for all, then a component of each.
+//!
+//! In: the workspace's members under `guests/` and `tests/guests/` that are
+//! `cdylib`s. Out: one `.wasm` a guest. Invariant: a file is replaced by rename
+//! and only if its content changed, so that a manager that watches it never sees
+//! half of one and is not made to swap for nothing.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+use wit_component::ComponentEncoder;
+
+use crate::{standard_library::StandardLibrary, standard_library::Where, toolchain::Toolchain};
+
+const TARGET: &str = "wasm32-unknown-unknown";
+const PROFILE: &str = "guest";
+/// What a guest should stay below, in bytes.
+const SIZE_GOAL: usize = 300 * 1024;
+
+/// What to build.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Arguments {
+    names: Vec<String>,
+    test_guests: bool,
+    std_from: Option<Where>,
+}
+
+impl Arguments {
+    /// Reads the command line after `guests`.
+    pub fn parse(arguments: &[String]) -> Result<Self> {
+        let mut parsed = Self::default();
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            match argument.as_str() {
+                "--test-guests" => parsed.test_guests = true,
+                "--std" => parsed.std_from = Some(rest.next().context("--std needs a value")?.parse()?),
+                flag if flag.starts_with('-') => bail!("unknown flag `{flag}`\n\n{}", crate::USAGE),
+                name => parsed.names.push(name.to_owned()),
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+/// A guest crate.
+#[derive(Debug, PartialEq, Eq)]
+struct Guest {
+    name: String,
+    /// Name of the library, which is that of the core module.
+    library: String,
+    test: bool,
+}
+
+/// Builds guests.
+pub fn run(arguments: &Arguments, root: &Path) -> Result<()> {
+    let toolchain = Toolchain::find(root)?;
+    let metadata = toolchain
+        .cargo(root)
+        .args(["metadata", "--no-deps", "--format-version=1"])
+        .output()
+        .context("running cargo")?;
+    ensure!(
+        metadata.status.success(),
+        "cargo metadata failed: {}",
+        String::from_utf8_lossy(&metadata.stderr).trim()
+    );
+    let metadata: Metadata =
+        serde_json::from_slice(&metadata.stdout).context("reading the output of cargo metadata")?;
+    let all = find(&metadata, root);
+    let guests = select(all, arguments)?;
+
+    let library = StandardLibrary::find(&toolchain, &metadata.target_directory, arguments.std_from)?;
+    let mut command = toolchain.cargo(root);
+    command.args(["build", "--target", TARGET, "--profile", PROFILE]);
+    for guest in &guests {
+        command.args(["--package", &guest.name]);
+    }
+    library.apply(&mut command);
+    run_command(&mut command)?;
+
+    let core_dir = metadata.target_directory.join(TARGET).join(PROFILE);
+    let mut failed = Vec::new();
+    for guest in &guests {
+        let out_dir = metadata.target_directory.join(if guest.test { "test-guests" } else { "controllers" });
+        let core = core_dir.join(format!("{}.wasm", guest.library));
+        match componentize(&core, &out_dir.join(format!("{}.wasm", guest.name))) {
+            Ok(report) => println!("{report}"),
+            Err(error) => failed.push(format!("{}: {error:#}", guest.name)),
+        }
+    }
+    ensure!(failed.is_empty(), "{}", failed.join("\n"));
+    Ok(())
+}
+
+/// Runs a command whose output is for the user.
+fn run_command(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("running {}", command.get_program().display()))?;
+    ensure!(status.success(), "the guests were not built; cargo says why above");
+    Ok(())
+}
+
+/// Turns a core module into a component. Says what became of it.
+fn componentize(core: &Path, component: &Path) -> Result<String> {
+    let module = fs::read(core).with_context(|| format!("reading {}", core.display()))?;
+    let bytes = ComponentEncoder::default()
+        .validate(true)
+        .module(&module)
+        .context("its core module describes no component: does the crate export the world `controller`?")?
+        .encode()
+        .context("it cannot be made a component")?;
+    let name = component.file_name().unwrap_or_default().to_string_lossy();
+    let note = if bytes.len() > SIZE_GOAL {
+        format!(", above the goal of {} KiB", SIZE_GOAL / 1024)
+    } else {
+        String::new()
+    };
+    let report = format!("{name}: {} KiB{note}", bytes.len().div_ceil(1024));
+    if fs::read(component).is_ok_and(|old| old == bytes) {
+        return Ok(format!("{report}, unchanged"));
+    }
+    write_whole(component, &bytes)?;
+    Ok(report)
+}
+
+/// Replaces a file, so that nobody sees a part of it.
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    let dir = path.parent().context("a file without a directory")?;
+    fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
+    let new = path.with_extension(format!("wasm.{}.new", std::process::id()));
+    fs::write(&new, bytes).with_context(|| format!("writing {}", new.display()))?;
+    fs::rename(&new, path).with_context(|| format!("renaming {} to {}", new.display(), path.display()))
+}
+
+/// The part of cargo's metadata that matters here.
+#[derive(Debug, Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    target_directory: PathBuf,
+}
+
+#[derive(Debug, Deserialize)]
+struct Package {
+    name: String,
+    manifest_path: PathBuf,
+    targets: Vec<Target>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Target {
+    name: String,
+    crate_types: Vec<String>,
+}
+
+/// All guest crates, by name.
+fn find(metadata: &Metadata, root: &Path) -> Vec<Guest> {
+    let (guests, test_guests) = (root.join("guests"), root.join("tests").join("guests"));
+    let mut found: Vec<_> = metadata
+        .packages
+        .iter()
+        .filter_map(|package| {
+            let test = package.manifest_path.starts_with(&test_guests);
+            if !test && !package.manifest_path.starts_with(&guests) {
+                return None;
+            }
+            let library =
+                package.targets.iter().find(|t| t.crate_types.iter().any(|kind| kind == "cdylib"))?;
+            Some(Guest { name: package.name.clone(), library: library.name.replace('-', "_"), test })
+        })
+        .collect();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+/// Those that were asked for.
+fn select(all: Vec<Guest>, arguments: &Arguments) -> Result<Vec<Guest>> {
+    for name in &arguments.names {
+        if !all.iter().any(|guest| guest.name == *name) {
+            let names: Vec<_> = all.iter().map(|guest| guest.name.as_str()).collect();
+            bail!("no guest is called `{name}`; there are {}", names.join(", "));
+        }
+    }
+    let chosen: Vec<_> = all
+        .into_iter()
+        .filter(|guest| {
+            if arguments.names.is_empty() {
+                !guest.test || arguments.test_guests
+            } else {
+                arguments.names.contains(&guest.name)
+            }
+        })
+        .collect();
+    ensure!(!chosen.is_empty(), "there are no guests: no member of the workspace below guests/ is a cdylib");
+    Ok(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metadata() -> Metadata {
+        serde_json::from_str(
+            r#"{
+              "target_directory": "/p/target", "version": 1,
+              "packages": [
+                {"name": "b-controller", "manifest_path": "/p/guests/b-controller/Cargo.toml",
+                 "targets": [{"name": "b_controller", "crate_types": ["cdylib", "rlib"], "kind": ["cdylib", "rlib"]}]},
+                {"name": "sdk", "manifest_path": "/p/guests/sdk/Cargo.toml",
+                 "targets": [{"name": "sdk", "crate_types": ["lib"]}]},
+                {"name": "spin", "manifest_path": "/p/tests/guests/spin/Cargo.toml",
+                 "targets": [{"name": "spin", "crate_types": ["cdylib"]}]},
+                {"name": "a-controller", "manifest_path": "/p/guests/a-controller/Cargo.toml",
+                 "targets": [{"name": "a-controller", "crate_types": ["cdylib"]}]},
+                {"name": "host", "manifest_path": "/p/host/x/Cargo.toml",
+                 "targets": [{"name": "host", "crate_types": ["cdylib"]}]}
+              ]}"#,
+        )
+        .unwrap()
+    }
+
+    fn chosen(arguments: &[&str]) -> Result<Vec<String>> {
+        let arguments: Vec<_> = arguments.iter().map(|a| (*a).to_owned()).collect();
+        let guests = select(find(&metadata(), Path::new("/p")), &Arguments::parse(&arguments)?)?;
+        Ok(guests.into_iter().map(|guest| guest.library).collect())
+    }
+
+    #[test]
+    fn guests_are_cdylibs_in_their_directories() {
+        assert_eq!(chosen(&[]).unwrap(), ["a_controller", "b_controller"]);
+        assert_eq!(chosen(&["--test-guests"]).unwrap(), ["a_controller", "b_controller", "spin"]);
+        assert_eq!(chosen(&["spin"]).unwrap(), ["spin"]);
+        assert_eq!(
+            chosen(&["c-controller"]).unwrap_err().to_string(),
+            "no guest is called `c-controller`; there are a-controller, b-controller, spin"
+        );
+        assert!(chosen(&["--release"]).unwrap_err().to_string().starts_with("unknown flag `--release`"));
+        assert!(chosen(&["--std"]).is_err());
+        assert!(chosen(&["--std", "moon"]).is_err());
+    }
+
+    #[test]
+    fn what_is_no_component_is_said_so() {
+        let dir = std::env::temp_dir().join(format!("xtask-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let core = dir.join("core.wasm");
+        fs::write(&core, b"\0asm").unwrap();
+        assert!(componentize(&core, &dir.join("out.wasm")).is_err());
+        assert!(!dir.join("out.wasm").exists());
+        // A core module with nothing in it makes a component with nothing in it.
+        fs::write(&core, b"\0asm\x01\0\0\0").unwrap();
+        assert_eq!(componentize(&core, &dir.join("sub/out.wasm")).unwrap(), "out.wasm: 1 KiB");
+        assert_eq!(componentize(&core, &dir.join("sub/out.wasm")).unwrap(), "out.wasm: 1 KiB, unchanged");
+        assert_eq!(fs::read_dir(dir.join("sub")).unwrap().count(), 1, "nothing is left behind");
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}
