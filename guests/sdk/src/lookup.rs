@@ -21,6 +21,8 @@ pub enum Ask {
         subresource: String,
         /// Whether only metadata is wanted.
         metadata_only: bool,
+        /// Uid that the object must have; empty if any will do.
+        uid: String,
     },
     /// LIST of a resource.
     List {
@@ -63,6 +65,7 @@ impl Ask {
             name: name.to_owned(),
             subresource: String::new(),
             metadata_only: false,
+            uid: String::new(),
         }
     }
 
@@ -74,7 +77,17 @@ impl Ask {
             name: name.to_owned(),
             subresource: String::new(),
             metadata_only: true,
+            uid: String::new(),
         }
+    }
+
+    /// Takes an object of another uid for none (status 404). The host remembers
+    /// who is gone, so that many dependents of one owner cost one request.
+    pub fn expecting_uid(mut self, expected: &str) -> Self {
+        if let Self::Get { uid, .. } = &mut self {
+            expected.clone_into(uid);
+        }
+        self
     }
 
     /// The lookup's id: the question itself.
@@ -84,9 +97,10 @@ impl Ask {
             ResourceId::Number(number) => format!("#{number}"),
         };
         match self {
-            Self::Get { resource, namespace, name, subresource, metadata_only } => {
+            Self::Get { resource, namespace, name, subresource, metadata_only, uid } => {
                 let what = if *metadata_only { "get metadata" } else { "get" };
-                format!("{what} {} {namespace}/{name}/{subresource}", name_of(resource))
+                let uid = if uid.is_empty() { String::new() } else { format!(" of uid {uid}") };
+                format!("{what} {} {namespace}/{name}/{subresource}{uid}", name_of(resource))
             }
             Self::List { resource, namespace, labels, fields, limit, continue_from, metadata_only } => {
                 let what = if *metadata_only { "list metadata" } else { "list" };
@@ -111,13 +125,14 @@ impl Ask {
             number => Ok(number),
         };
         Ok(match self.clone() {
-            Self::Get { resource, namespace, name, subresource, metadata_only } => {
+            Self::Get { resource, namespace, name, subresource, metadata_only, uid } => {
                 contract::Ask::Get(contract::GetLookup {
                     resource: number(&resource)?,
                     namespace,
                     name,
                     subresource,
                     metadata_only,
+                    uid,
                 })
             }
             Self::List { resource, namespace, labels, fields, limit, continue_from, metadata_only } => {
