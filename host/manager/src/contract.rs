@@ -27,3 +27,13 @@ pub use generated::coxswain::controller::snapshot::{
     IndexMatch, Query, ResourceInfo, ResourceSet, Scope, SyncState,
 };
 pub use generated::coxswain::controller::types::{Cause, Failure, GroupResource, ObjectRef, Timestamp};
+
+/// A resource for people: `deployments.apps/v1`, `pods/v1`, `*`.
+pub fn display_name(resource: &GroupResource) -> String {
+    let GroupResource { group, version, resource } = resource;
+    match (group.as_str(), resource.as_str()) {
+        ("*", "*") => "every resource".to_owned(),
+        ("", _) => format!("{resource}/{version}"),
+        _ => format!("{resource}.{group}/{version}"),
+    }
+}

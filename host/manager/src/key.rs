@@ -39,7 +39,11 @@ impl From<&Key> for WireKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The key's own object appeared, or its view of it changed.
-    Primary,
+    Primary {
+        /// Its resourceVersion now; 0 if it is not a number. Tells a change of
+        /// our own from one of somebody else's.
+        resource_version: u64,
+    },
     /// The key's own object is gone (or the source yields the key no more).
     PrimaryGone,
     /// Something that the key's last reconcile read has changed.

@@ -17,10 +17,17 @@
 pub mod api;
 pub mod clock;
 pub mod contract;
+pub mod controller;
+pub mod discovery;
 pub mod engine;
 pub mod entropy;
+pub mod events;
 pub mod executor;
 pub mod informer;
 pub mod key;
+pub mod queue;
 pub mod registry;
+pub mod manager;
+pub mod serve;
 pub mod store;
+pub mod telemetry;

@@ -1,2 +1,7 @@
 //! The `coxswain` program.
-fn main() {}
+
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -1,0 +1,114 @@
+//! `coxswain cluster`, and what `demo` shares with it.
+
+use std::{net::IpAddr, path::PathBuf, process::ExitCode, time::Duration};
+
+use anyhow::Context;
+use coxswain_localcluster::{
+    Cluster, ClusterConfig,
+    nodes::{Nodes, NodesConfig},
+    rest::InProcess,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::LogArgs;
+
+/// Flags of `cluster`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+    /// Print one line of JSON on stdout once the cluster is ready.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+/// Flags of an embedded cluster. It is for demos and tests: one process, no
+/// etcd, no kubelets.
+#[derive(clap::Args)]
+pub struct ClusterArgs {
+    /// Directory for the kubeconfig and certificates. Default: one in the
+    /// temporary directory, named after the port.
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+    /// Simulated nodes.
+    #[arg(long, default_value_t = 3)]
+    pub nodes: usize,
+    /// Port of the API server; 0 takes a free one.
+    #[arg(long, default_value_t = 0)]
+    pub port: u16,
+    /// Address to listen on. Anything but loopback opens the cluster to others.
+    #[arg(long, default_value = "127.0.0.1")]
+    pub bind: IpAddr,
+    /// Keep the cluster's objects in this directory over restarts.
+    #[arg(long)]
+    pub data_dir: Option<PathBuf>,
+    /// Serve the admin endpoint, by which faults are made on command.
+    #[arg(long)]
+    pub admin: bool,
+    /// Pause between two heartbeats of a node, in seconds.
+    #[arg(long, default_value_t = 10)]
+    pub heartbeat: u64,
+    /// Simulate no scheduler: pods stay unbound until something binds them.
+    #[arg(long)]
+    pub no_scheduler: bool,
+}
+
+/// A cluster that runs.
+pub struct Running {
+    pub cluster: Cluster,
+    cancel: CancellationToken,
+}
+
+impl ClusterArgs {
+    /// Starts the cluster and its nodes.
+    pub async fn start(&self) -> anyhow::Result<Running> {
+        let config = ClusterConfig {
+            dir: self.dir.clone(),
+            bind: self.bind,
+            port: self.port,
+            data_dir: self.data_dir.clone(),
+            admin: self.admin,
+            ..ClusterConfig::default()
+        };
+        let cluster = Cluster::start(config).await.context("the embedded cluster did not start")?;
+        let cancel = CancellationToken::new();
+        let config = NodesConfig { heartbeat: Duration::from_secs(self.heartbeat.max(1)), scheduler: !self.no_scheduler };
+        let api = InProcess::new(cluster.rest().clone(), "kubelet");
+        let nodes = Nodes::start(api, config, cancel.clone());
+        nodes
+            .add_count("node-", self.nodes)
+            .await
+            .map_err(|status| anyhow::anyhow!("the simulated nodes did not come up: {}", status.message))?;
+        Ok(Running { cluster, cancel })
+    }
+}
+
+impl Running {
+    /// Stops nodes and server.
+    pub async fn shutdown(self) {
+        self.cancel.cancel();
+        self.cluster.shutdown().await;
+    }
+}
+
+/// Runs a cluster until it is interrupted.
+pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+    args.log.init();
+    super::runtime()?.block_on(async {
+        let running = args.cluster.start().await?;
+        let kubeconfig = running.cluster.kubeconfig_path().display().to_string();
+        if args.json {
+            println!("{}", serde_json::json!({"kubeconfig": kubeconfig}));
+        } else {
+            println!("An embedded cluster with {} simulated nodes, for demos and tests only.\n", args.cluster.nodes);
+            println!("  export KUBECONFIG={kubeconfig}");
+            println!("  kubectl get nodes\n");
+            println!("Stop it with Ctrl-C.");
+        }
+        super::interrupted().await?;
+        running.shutdown().await;
+        Ok(ExitCode::SUCCESS)
+    })
+}

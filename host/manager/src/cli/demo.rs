@@ -1,0 +1,111 @@
+//! `coxswain demo`.
+
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+
+use anyhow::{Context, bail};
+use coxswain::{
+    manager::{Given, Manager},
+    serve,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{LogArgs, cluster::ClusterArgs, flags, run::ManagerArgs};
+
+/// How long the controllers may take to be loaded and ready. A first start
+/// compiles every module.
+const READY: Duration = Duration::from_secs(120);
+
+/// Flags of `demo`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    /// Directory of controller modules (*.wasm), followed while running.
+    #[arg(long, env = "COXSWAIN_CONTROLLERS_DIR")]
+    controllers_dir: Option<PathBuf>,
+    #[command(flatten)]
+    manager: ManagerArgs,
+    /// Print one line of JSON on stdout once all is ready.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+/// Runs a cluster and the manager until interrupted.
+pub fn main(args: Args, options: Given) -> anyhow::Result<ExitCode> {
+    args.log.init();
+    super::runtime()?.block_on(run(args, options))
+}
+
+async fn run(args: Args, options: Given) -> anyhow::Result<ExitCode> {
+    let controllers_dir = args.controllers_dir.clone().unwrap_or_else(super::default_controllers_dir);
+    if !controllers_dir.is_dir() {
+        bail!(
+            "there are no controllers at {}; build them with `make build`, or say where they are with --controllers-dir",
+            controllers_dir.display()
+        );
+    }
+    let controllers_dir = controllers_dir.canonicalize()?;
+    let status_address = args.manager.status_address("127.0.0.1:0")?;
+    let running = args.cluster.start().await?;
+    let kubeconfig = running.cluster.kubeconfig_path().to_owned();
+    let file = kube::config::Kubeconfig::read_from(&kubeconfig)?;
+    let mut kube = kube::Config::from_custom_kubeconfig(file, &Default::default()).await?;
+    kube.read_timeout = None;
+    // Nobody else uses this API server: it needs no protection from us.
+    let config = args.manager.config(kube, controllers_dir.clone(), options.clone(), 0.0, 0);
+    let manager = Manager::start(config).await?;
+    let cancel = CancellationToken::new();
+    let status = match status_address {
+        None => None,
+        Some(address) => {
+            let bound = serve::start(address, manager.clone(), cancel.clone()).await;
+            let bound = bound.with_context(|| format!("no status endpoint at {address}"))?;
+            Some(format!("http://{bound}/status"))
+        }
+    };
+    let ready = tokio::select! {
+        ready = tokio::time::timeout(READY, manager.ready()) => ready.is_ok(),
+        done = super::interrupted() => {
+            done?;
+            manager.shutdown().await;
+            running.shutdown().await;
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    flags::report_unused(&options, &manager.known_flags());
+    if !ready {
+        tracing::warn!("not all controllers are ready after {READY:?}; `coxswain status` says why");
+    }
+    let kubeconfig = kubeconfig.display().to_string();
+    if args.json {
+        let line = serde_json::json!({"kubeconfig": kubeconfig, "controllersDir": controllers_dir, "status": status});
+        println!("{line}");
+    } else {
+        print_guide(&args, &kubeconfig, &controllers_dir.display().to_string(), status.as_deref());
+    }
+    super::interrupted().await?;
+    manager.shutdown().await;
+    cancel.cancel();
+    running.shutdown().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_guide(args: &Args, kubeconfig: &str, controllers_dir: &str, status: Option<&str>) {
+    println!("\nA cluster of {} simulated nodes and its controllers are running in this process.", args.cluster.nodes);
+    println!("In another terminal:\n");
+    println!("  export KUBECONFIG={kubeconfig}");
+    println!("  kubectl create deployment web --image=web:1 --replicas=3");
+    println!("  kubectl get pods -w");
+    println!("  kubectl scale deployment web --replicas=20");
+    println!("  kubectl set image deployment web web=web:2 && kubectl rollout status deployment web");
+    println!("  kubectl rollout undo deployment web");
+    println!("  kubectl delete deployment web --cascade=foreground");
+    println!("\nControllers are loaded from {controllers_dir}:");
+    println!("copy another build of one over its file, and it is swapped while all goes on.");
+    if let Some(status) = status {
+        println!("\n  coxswain status --server {status}");
+    }
+    println!("\nStop with Ctrl-C.");
+}

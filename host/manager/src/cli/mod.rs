@@ -1,0 +1,121 @@
+//! The command line.
+//!
+//! Without a subcommand it runs the manager, so that a command line written for
+//! kube-controller-manager works with the program's name changed.
+
+mod cluster;
+mod demo;
+mod flags;
+mod inspect;
+mod run;
+mod status;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+use coxswain::{engine, telemetry};
+
+/// A Kubernetes controller manager whose controllers are WebAssembly components.
+#[derive(Parser)]
+#[command(name = "coxswain", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run controllers against a cluster (the default command).
+    Run(run::Args),
+    /// An embedded cluster and the manager in one process.
+    Demo(demo::Args),
+    /// An embedded cluster without the manager.
+    Cluster(cluster::Args),
+    /// What a running manager is doing.
+    Status(status::Args),
+    /// What a module says about itself, and whether this host can run it.
+    Inspect(inspect::Args),
+}
+
+/// How to log.
+#[derive(clap::Args)]
+struct LogArgs {
+    /// Form of the log.
+    #[arg(long = "logging-format", value_enum, default_value = "text", global = true)]
+    format: telemetry::LogFormat,
+    /// Detail of the log: from 4 on details, from 6 on everything. RUST_LOG wins.
+    #[arg(short = 'v', long = "v", default_value_t = 0, global = true)]
+    verbosity: u8,
+}
+
+impl LogArgs {
+    fn init(&self) {
+        telemetry::init(self.format, self.verbosity);
+    }
+}
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let mut args: Vec<String> = std::env::args().collect();
+    if args.get(1).is_some_and(|arg| arg == engine::COMPILE_ARGUMENT) {
+        return engine::compile_child_main();
+    }
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let subcommands = ["run", "demo", "cluster", "status", "inspect", "help", "--help", "-h", "--version", "-V"];
+    let first = args.get(1).map(String::as_str);
+    if first.is_some_and(|arg| arg.starts_with('-') && !subcommands.contains(&arg)) {
+        args.insert(1, "run".into());
+    }
+    // Options of controllers become flags, and only the modules know them.
+    let extra = if args.get(1).is_some_and(|arg| matches!(arg.as_str(), "run" | "demo")) {
+        flags::split_off_unknown(&mut args)
+    } else {
+        Ok(coxswain::manager::Given::new())
+    };
+    let extra = match extra {
+        Ok(extra) => extra,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let cli = Cli::parse_from(args);
+    let result = match cli.command {
+        Command::Run(args) => run::main(args, extra),
+        Command::Demo(args) => demo::main(args, extra),
+        Command::Cluster(args) => cluster::main(args),
+        Command::Status(args) => status::main(args),
+        Command::Inspect(args) => inspect::main(args),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The directory of modules that was built beside this program.
+fn default_controllers_dir() -> PathBuf {
+    let beside = std::env::current_exe().ok().and_then(|exe| {
+        let dir = exe.parent()?;
+        [dir.join("controllers"), dir.parent()?.join("controllers")].into_iter().find(|d| d.is_dir())
+    });
+    beside.unwrap_or_else(|| PathBuf::from("controllers"))
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+}
+
+/// Waits for SIGINT or SIGTERM.
+async fn interrupted() -> anyhow::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        done = tokio::signal::ctrl_c() => done?,
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}

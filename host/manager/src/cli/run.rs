@@ -1,0 +1,176 @@
+//! `coxswain run`.
+
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+
+use anyhow::{Context, bail};
+use coxswain::{
+    clock::SystemClock,
+    engine::EngineConfig,
+    entropy::Entropy,
+    manager::{AlwaysWrite, Config, Given, Manager, Selection},
+    serve,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{LogArgs, flags};
+
+/// Where `coxswain run` and `coxswain status` meet unless told otherwise.
+pub const STATUS_ADDRESS: &str = "127.0.0.1:7257";
+
+/// How long the first loading of modules may take before names and flags that
+/// none of them has are reported.
+const FIRST_LOAD: Duration = Duration::from_secs(30);
+
+/// Flags of `run`. Options of the controllers are flags too: `coxswain inspect
+/// FILE` lists them.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Path of a kubeconfig. Default: $KUBECONFIG, ~/.kube/config, or the pod's
+    /// own service account.
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig.
+    #[arg(long)]
+    context: Option<String>,
+    /// Address of the API server, in the place of the kubeconfig's.
+    #[arg(long)]
+    master: Option<String>,
+    /// Directory of controller modules (*.wasm), followed while running.
+    #[arg(long, env = "COXSWAIN_CONTROLLERS_DIR")]
+    controllers_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub manager: ManagerArgs,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+/// Flags that `run` and `demo` share.
+#[derive(clap::Args)]
+pub struct ManagerArgs {
+    /// Controllers to run: `*` is all, `name` that one, `-name` not that one.
+    #[arg(long, default_value = "*", allow_hyphen_values = true)]
+    controllers: String,
+    /// Requests a second for each controller; 0 or less lifts the limit.
+    #[arg(long, allow_hyphen_values = true)]
+    kube_api_qps: Option<f64>,
+    /// Requests at once after a quiet time, for each controller.
+    #[arg(long)]
+    kube_api_burst: Option<u32>,
+    /// Where compiled modules are kept. Default: the user's cache directory.
+    #[arg(long)]
+    cache_dir: Option<PathBuf>,
+    /// Address of the status endpoint; port 0 takes a free one, `off` none.
+    #[arg(long)]
+    status_address: Option<String>,
+}
+
+impl ManagerArgs {
+    /// The settings of a manager. `qps` and `burst` are the defaults.
+    pub fn config(&self, kube: kube::Config, controllers_dir: PathBuf, options: Given, qps: f64, burst: u32) -> Config {
+        let mut engine = EngineConfig::default();
+        if let Some(dir) = &self.cache_dir {
+            engine.cache_dir = Some(dir.clone());
+        }
+        Config {
+            kube,
+            controllers_dir,
+            selection: Selection::parse(&self.controllers),
+            options,
+            qps: self.kube_api_qps.unwrap_or(qps),
+            burst: self.kube_api_burst.unwrap_or(burst),
+            engine,
+            discovery_interval: Duration::from_secs(5),
+            clock: Arc::new(SystemClock),
+            entropy: Entropy::from_os(),
+            gate: Arc::new(AlwaysWrite),
+        }
+    }
+
+    /// The status endpoint's address; none if it is off.
+    pub fn status_address(&self, default: &str) -> anyhow::Result<Option<SocketAddr>> {
+        match self.status_address.as_deref().unwrap_or(default) {
+            "off" | "none" | "" => Ok(None),
+            address => Ok(Some(
+                address.parse().with_context(|| format!("--status-address={address}: expected IP:PORT, or off"))?,
+            )),
+        }
+    }
+}
+
+/// Runs the manager until it is interrupted.
+pub fn main(args: Args, options: Given) -> anyhow::Result<ExitCode> {
+    args.log.init();
+    super::runtime()?.block_on(run(args, options))
+}
+
+async fn run(args: Args, options: Given) -> anyhow::Result<ExitCode> {
+    let kube = kube_config(&args).await?;
+    let controllers_dir = args.controllers_dir.clone().unwrap_or_else(super::default_controllers_dir);
+    let status_address = args.manager.status_address(STATUS_ADDRESS)?;
+    tracing::info!(server = %kube.cluster_url, controllers_dir = %controllers_dir.display(), "coxswain {} starts", env!("CARGO_PKG_VERSION"));
+    let config = args.manager.config(kube, controllers_dir, options.clone(), 20.0, 30);
+    let manager = Manager::start(config).await?;
+    let cancel = CancellationToken::new();
+    if let Some(address) = status_address {
+        match serve::start(address, manager.clone(), cancel.clone()).await {
+            Ok(bound) => tracing::info!("status at http://{bound}/status"),
+            // Another manager on this machine is no reason not to run.
+            Err(error) => tracing::warn!("no status endpoint at {address}: {error}; choose another with --status-address"),
+        }
+    }
+    let failed = tokio::select! {
+        failed = check_selection(&manager, &args, &options) => failed,
+        done = super::interrupted() => { done?; false }
+    };
+    if !failed {
+        tracing::info!("stopping");
+    }
+    manager.shutdown().await;
+    cancel.cancel();
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Once the modules are there: reports names and flags that none of them has.
+/// Ends only if nothing can run because of them.
+async fn check_selection(manager: &Arc<Manager>, args: &Args, options: &Given) -> bool {
+    let loaded = tokio::time::timeout(FIRST_LOAD, manager.first_load()).await.is_ok();
+    let known = manager.known_names();
+    let selection = Selection::parse(&args.manager.controllers);
+    for name in selection.unknown(&known) {
+        tracing::error!("--controllers: no module is called {name:?}; the directory has {}", known.join(", "));
+    }
+    flags::report_unused(options, &manager.known_flags());
+    if loaded && !known.is_empty() && !known.iter().any(|name| selection.selects(name, &[])) {
+        tracing::error!("--controllers={} selects no module of the directory: nothing to run", args.manager.controllers);
+        return true;
+    }
+    std::future::pending().await
+}
+
+async fn kube_config(args: &Args) -> anyhow::Result<kube::Config> {
+    let options = kube::config::KubeConfigOptions { context: args.context.clone(), ..Default::default() };
+    let mut config = match &args.kubeconfig {
+        Some(path) => {
+            if !path.exists() {
+                bail!("there is no kubeconfig at {}; give its path with --kubeconfig", path.display());
+            }
+            let file = kube::config::Kubeconfig::read_from(path)
+                .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
+            kube::Config::from_custom_kubeconfig(file, &options)
+                .await
+                .with_context(|| format!("the kubeconfig {} cannot be used", path.display()))?
+        }
+        None if args.context.is_some() => {
+            kube::Config::from_kubeconfig(&options).await.context("cannot use the kubeconfig")?
+        }
+        None => kube::Config::infer().await.context(
+            "no --kubeconfig given, and neither $KUBECONFIG, ~/.kube/config nor a pod's service account can be used",
+        )?,
+    };
+    if let Some(master) = &args.master {
+        config.cluster_url = master.parse().with_context(|| format!("--master={master}: expected a URL"))?;
+    }
+    // A watch is quiet for as long as nothing happens: the informers have their own limits.
+    config.read_timeout = None;
+    Ok(config)
+}

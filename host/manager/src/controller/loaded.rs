@@ -1,0 +1,103 @@
+//! One version of a module, at work.
+
+use std::{path::PathBuf, sync::Arc};
+
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+
+use crate::{
+    contract::{Outcome, Request},
+    engine::{Fault, Instance, LogSink, Module},
+    executor::Executor,
+    store::{ModuleView, Reads, Snapshot},
+};
+
+/// A module with all that it needs to reconcile: its view of the store, its
+/// instance, its executor, the values of its options. A swap replaces it whole,
+/// and whoever still works with the old one finishes with it.
+pub struct Loaded {
+    /// The compiled module.
+    pub module: Module,
+    /// The file it came from.
+    pub path: PathBuf,
+    /// Since when it is the one that runs.
+    pub since: jiff::Timestamp,
+    /// Counts the swaps of its controller.
+    pub generation: u64,
+    /// Its view of the store.
+    pub view: Arc<ModuleView>,
+    /// The writer of its plans.
+    pub executor: Arc<Executor>,
+    /// Values of its options, in the manifest's order.
+    pub options: Vec<String>,
+    instance: Mutex<Option<Instance>>,
+}
+
+/// What a call of the guest came to.
+pub struct Called {
+    /// The outcome, or why there is none.
+    pub result: Result<Outcome, Fault>,
+    /// What was read; none if the call never began.
+    pub reads: Option<Reads>,
+    /// The request, to be asked again with more answers.
+    pub request: Request,
+}
+
+impl Loaded {
+    /// Puts a version together.
+    pub fn new(
+        module: Module,
+        path: PathBuf,
+        since: jiff::Timestamp,
+        generation: u64,
+        view: Arc<ModuleView>,
+        executor: Arc<Executor>,
+        options: Vec<String>,
+    ) -> Self {
+        Self { module, path, since, generation, view, executor, options, instance: Mutex::new(None) }
+    }
+
+    /// Calls the guest on a compute thread, one call at a time.
+    pub async fn call(
+        self: &Arc<Self>,
+        request: Request,
+        snapshot: Snapshot,
+        log: Arc<dyn LogSink>,
+        compute: &Semaphore,
+    ) -> Called {
+        let Ok(_slot) = compute.acquire().await else {
+            return Called { result: Err(Fault::Trap("the manager is stopping".into())), reads: None, request };
+        };
+        let loaded = self.clone();
+        let kept = request.clone();
+        match tokio::task::spawn_blocking(move || loaded.call_blocking(request, snapshot, log)).await {
+            Ok(called) => called,
+            Err(error) => {
+                let text = format!("the host failed while it served the guest: {error}");
+                Called { result: Err(Fault::Trap(text)), reads: None, request: kept }
+            }
+        }
+    }
+
+    fn call_blocking(&self, request: Request, snapshot: Snapshot, log: Arc<dyn LogSink>) -> Called {
+        let mut slot = self.instance.lock();
+        let mut instance = match slot.take().map_or_else(|| self.module.instantiate(), Ok) {
+            Ok(instance) => instance,
+            Err(fault) => return Called { result: Err(fault), reads: Some(snapshot.into_reads()), request },
+        };
+        let (result, snapshot) = instance.reconcile(&request, Box::new(snapshot), log);
+        // After a fault the instance is in no known state: it is dropped, and the next call makes another.
+        if result.is_ok() {
+            *slot = Some(instance);
+        }
+        drop(slot);
+        let reads = snapshot.into_any().downcast::<Snapshot>().ok().map(|s| s.into_reads());
+        Called { result, reads, request }
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        self.view.detach();
+    }
+}

@@ -1,0 +1,193 @@
+//! The loop of one controller: from its queue through the guest to the executor.
+//!
+//! In: woken keys. Out: plans carried out. Kept: one reconcile a key at a time,
+//! and no reconcile of a key before the cache shows what its last plan wrote.
+//! A fault of the guest costs the reconcile it happened in, nothing else.
+
+mod loaded;
+mod reconcile;
+mod record;
+mod status;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Semaphore;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub use loaded::Loaded;
+pub use record::Record;
+pub use status::{ControllerStatus, KeyError};
+
+use crate::{
+    clock::SharedClock,
+    engine::LogSink,
+    entropy::Entropy,
+    executor::{Barrier, Barriers, WriteGate},
+    key::{Cause, Key},
+    queue::{Finished, Queue},
+    store::Store,
+};
+
+/// What all controllers of a manager share.
+pub struct Shared {
+    /// Time.
+    pub clock: SharedClock,
+    /// Randomness.
+    pub entropy: Entropy,
+    /// The cache.
+    pub store: Arc<Store>,
+    /// Whether writes may be made.
+    pub gate: Arc<dyn WriteGate>,
+    /// Bounds how many guests compute at once.
+    pub compute: Semaphore,
+}
+
+/// Counts since the start of the controller, over all its versions.
+#[derive(Default)]
+pub struct Counters {
+    /// Reconciles that ended, however they did.
+    pub reconciles: AtomicU64,
+    /// Traps, deadlines, full memories.
+    pub faults: AtomicU64,
+    /// Reconciles that failed.
+    pub failures: AtomicU64,
+    /// Writes that succeeded.
+    pub writes: AtomicU64,
+    /// Writes that changed nothing.
+    pub no_op_writes: AtomicU64,
+    /// Swaps.
+    pub swaps: AtomicU64,
+}
+
+/// One controller, whichever version of its module is loaded.
+pub struct Controller {
+    name: String,
+    queue: Arc<Queue>,
+    shared: Arc<Shared>,
+    current: RwLock<Arc<Loaded>>,
+    records: Mutex<HashMap<Key, Record>>,
+    permits: Arc<Semaphore>,
+    counters: Counters,
+    last_error: Mutex<Option<KeyError>>,
+    log: Arc<dyn LogSink>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// How a reconcile ended, for the loop.
+struct Settled {
+    finished: Finished,
+    barriers: Vec<Barrier>,
+}
+
+impl Controller {
+    /// A controller that does nothing yet. `concurrency` bounds the keys whose
+    /// plans are carried out at once.
+    pub fn new(loaded: Loaded, queue: Arc<Queue>, shared: Arc<Shared>, concurrency: usize, log: Arc<dyn LogSink>) -> Arc<Self> {
+        let name = loaded.module.manifest().name.clone();
+        queue.set_serial_sources(serial_sources(&loaded));
+        Arc::new(Self {
+            name,
+            queue,
+            shared,
+            current: RwLock::new(Arc::new(loaded)),
+            records: Mutex::default(),
+            permits: Arc::new(Semaphore::new(concurrency.max(1))),
+            counters: Counters::default(),
+            last_error: Mutex::default(),
+            log,
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        })
+    }
+
+    /// Name of the controller.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The version that runs.
+    pub fn current(&self) -> Arc<Loaded> {
+        self.current.read().clone()
+    }
+
+    /// Its queue.
+    pub fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    /// Puts another version in the place of the one that runs. Keys under way
+    /// finish with the old one (lookups under way are dropped); queue, state,
+    /// barriers and subscriptions stay; all keys are looked at anew, after
+    /// whatever is due.
+    pub fn swap(&self, loaded: Loaded) {
+        self.queue.set_serial_sources(serial_sources(&loaded));
+        let loaded = Arc::new(loaded);
+        let old = {
+            let mut current = self.current.write();
+            loaded.view.adopt(&current.view);
+            std::mem::replace(&mut *current, loaded.clone())
+        };
+        self.counters.swaps.fetch_add(1, Ordering::Relaxed);
+        loaded.view.rekey(Cause::Bulk);
+        drop(old);
+    }
+
+    /// Runs until [`Controller::stop`], then lets plans that are under way finish.
+    pub async fn run(self: Arc<Self>) {
+        self.current().view.rekey(Cause::Bulk);
+        self.queue.resume();
+        loop {
+            let permit = tokio::select! {
+                permit = self.permits.clone().acquire_owned() => permit,
+                () = self.stop.cancelled() => break,
+            };
+            let Ok(permit) = permit else { break };
+            let key = tokio::select! {
+                key = self.queue.take() => key,
+                () = self.stop.cancelled() => break,
+            };
+            let Some(key) = key else { break };
+            let controller = self.clone();
+            self.tasks.spawn(async move {
+                let settled = controller.reconcile(&key).await;
+                // The barrier holds the key, not one of the controller's places.
+                drop(permit);
+                controller.settle(key, settled).await;
+            });
+        }
+        self.queue.close();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Ends [`Controller::run`].
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    async fn settle(&self, key: Key, settled: Settled) {
+        if !settled.barriers.is_empty() {
+            let mut barriers = Barriers::default();
+            barriers.merge(settled.barriers);
+            let executor = self.current().executor.clone();
+            tokio::select! {
+                () = executor.wait_passed(&key, &mut barriers) => {}
+                () = self.stop.cancelled() => {}
+            }
+        }
+        self.queue.give_back(&key, settled.finished);
+    }
+}
+
+fn serial_sources(loaded: &Loaded) -> Vec<u32> {
+    let sources = &loaded.module.manifest().sources;
+    sources.iter().enumerate().filter(|(_, s)| s.serial).map(|(n, _)| n as u32).collect()
+}

@@ -1,0 +1,155 @@
+//! One reconcile of one key: rounds of questions, then what the answer asks for.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use super::{Controller, KeyError, Loaded, Record, Settled};
+use crate::{
+    clock,
+    contract::{Outcome, Plan, Request},
+    engine::Fault,
+    key::Key,
+    queue::Finished,
+};
+
+/// Rounds of lookups one reconcile may take, because each must bring it closer
+/// to a plan: the deepest chain known is an owner's owner and its scale.
+const MAX_ROUNDS: u32 = 16;
+
+impl Controller {
+    pub(super) async fn reconcile(&self, key: &Key) -> Settled {
+        let loaded = self.current();
+        if !loaded.view.is_ready() {
+            // All its keys are woken once it is.
+            return Settled { finished: Finished::default(), barriers: Vec::new() };
+        }
+        let mut record = self.records.lock().remove(key).unwrap_or_default();
+        record.identify(loaded.view.primary_identity(key));
+        let manifest = loaded.module.manifest().clone();
+        record.keep_state_in(|format| format == manifest.state_format || manifest.accepts_state_formats.contains(&format));
+
+        let settled = self.rounds(&loaded, key, &mut record).await;
+        self.counters.reconciles.fetch_add(1, Ordering::Relaxed);
+        if settled.finished.failed {
+            self.counters.failures.fetch_add(1, Ordering::Relaxed);
+        }
+        if settled.finished.forget {
+            loaded.view.forget(key);
+        } else if !record.is_blank() {
+            self.records.lock().insert(key.clone(), record);
+        }
+        settled
+    }
+
+    async fn rounds(&self, loaded: &Arc<Loaded>, key: &Key, record: &mut Record) -> Settled {
+        let mut request = self.request(loaded, key, record);
+        for _ in 0..MAX_ROUNDS {
+            let snapshot = loaded.view.snapshot(key);
+            request.primary = snapshot.primary();
+            request.resources = loaded.view.resources();
+            let called = loaded.call(request, snapshot, self.log.clone(), &self.shared.compute).await;
+            request = called.request;
+            let finished = matches!(called.result, Ok(Outcome::Plan(_)));
+            if let Some(reads) = called.reads {
+                loaded.view.commit(key, reads, finished);
+            }
+            match called.result {
+                Ok(Outcome::Plan(plan)) => return self.carry_out(loaded, key, record, plan).await,
+                Ok(Outcome::Lookups(asks)) if asks.is_empty() => {
+                    return self.failed(key, "the module asked for lookups and named none".into());
+                }
+                Ok(Outcome::Lookups(asks)) => {
+                    let answers = loaded.executor.look_up(asks).await;
+                    request.answers.extend(answers);
+                    if !Arc::ptr_eq(loaded, &self.current()) {
+                        return Settled { finished: Finished { at_once: true, ..Finished::default() }, barriers: Vec::new() };
+                    }
+                }
+                Ok(Outcome::Retry(reason)) => return self.failed(key, reason),
+                Ok(Outcome::Terminal(reason)) => {
+                    record.results.clear();
+                    self.note_error(key, &reason);
+                    tracing::warn!(controller = %self.name, %key, reason, "gave up until something it read changes");
+                    return Settled { finished: Finished::default(), barriers: Vec::new() };
+                }
+                Err(fault) => {
+                    // Waiting for a cache to sync is no fault of the guest.
+                    if !matches!(fault, Fault::Snapshot(_)) {
+                        self.counters.faults.fetch_add(1, Ordering::Relaxed);
+                    }
+                    return self.failed(key, fault.to_string());
+                }
+            }
+        }
+        self.failed(key, format!("the module asked for lookups in {MAX_ROUNDS} rounds and came to no plan"))
+    }
+
+    fn request(&self, loaded: &Loaded, key: &Key, record: &Record) -> Request {
+        Request {
+            key: key.into(),
+            primary: None,
+            resources: Vec::new(),
+            now: clock::to_wire(self.shared.clock.now()),
+            seed: self.shared.entropy.next_seed(),
+            state: record.state.as_ref().map(|(_, state)| state.clone()),
+            state_format: record.state.as_ref().map_or(0, |(format, _)| *format),
+            results: record.results.clone(),
+            answers: Vec::new(),
+            options: loaded.options.clone(),
+        }
+    }
+
+    async fn carry_out(&self, loaded: &Loaded, key: &Key, record: &mut Record, mut plan: Plan) -> Settled {
+        let change = std::mem::replace(&mut plan.state, crate::contract::StateChange::Keep);
+        let quiet = Duration::from_millis(plan.quiet.into());
+        let again_in = plan.not_before.map(|at| {
+            Duration::try_from(clock::from_wire(at).duration_since(self.shared.clock.now())).unwrap_or_default()
+        });
+        let asks_nothing = plan.steps.is_empty() && again_in.is_none();
+        let executed = loaded.executor.carry_out(key, plan, &*loaded.view, &*self.shared.gate).await;
+        if let Some(reason) = executed.invalid {
+            return self.failed(key, format!("the plan cannot be carried out: {reason}"));
+        }
+        record.change_state(change, loaded.module.manifest().state_format);
+        record.results = executed.results;
+        self.counters.writes.fetch_add(executed.writes.into(), Ordering::Relaxed);
+        self.counters.no_op_writes.fetch_add(executed.no_op_writes.into(), Ordering::Relaxed);
+        if executed.failed {
+            let reason = record.results.iter().find_map(describe_failure).unwrap_or_else(|| "an action failed".into());
+            self.note_error(key, &reason);
+        }
+        let forget = asks_nothing && record.results.is_empty() && !loaded.view.yields(key);
+        let finished = Finished {
+            failed: executed.failed,
+            wrote: executed.writes > 0,
+            own_writes: executed.primary_version.into_iter().collect(),
+            again_in,
+            quiet,
+            at_once: false,
+            forget,
+        };
+        Settled { finished, barriers: executed.barriers }
+    }
+
+    fn failed(&self, key: &Key, reason: String) -> Settled {
+        self.note_error(key, &reason);
+        tracing::warn!(controller = %self.name, %key, reason, "reconcile failed, will try again");
+        Settled { finished: Finished { failed: true, ..Finished::default() }, barriers: Vec::new() }
+    }
+
+    fn note_error(&self, key: &Key, reason: &str) {
+        let error = KeyError { key: key.to_string(), reason: reason.to_owned(), at: self.shared.clock.now() };
+        *self.last_error.lock() = Some(error);
+    }
+}
+
+fn describe_failure(result: &crate::contract::ActionResult) -> Option<String> {
+    use crate::contract::ActionOutcome;
+    match &result.result {
+        ActionOutcome::Failed(failure) => Some(format!("{}: {} {}", result.tag, failure.reason, failure.message)),
+        ActionOutcome::Unknown => Some(format!("{}: nobody can tell whether it took effect", result.tag)),
+        ActionOutcome::Skipped => None,
+    }
+}

@@ -1,0 +1,107 @@
+//! What a controller tells about itself.
+
+use std::sync::atomic::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use super::Controller;
+use crate::contract::display_name;
+
+/// The last thing that went wrong with a key of a controller.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyError {
+    /// The key.
+    pub key: String,
+    /// What went wrong.
+    pub reason: String,
+    /// When.
+    pub at: jiff::Timestamp,
+}
+
+/// One controller, for `coxswain status`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ControllerStatus {
+    /// Name.
+    pub name: String,
+    /// Short names.
+    pub aliases: Vec<String>,
+    /// Version, as the module calls itself.
+    pub version: String,
+    /// File of the module.
+    pub file: String,
+    /// sha256 of the file.
+    pub hash: String,
+    /// Since when this version runs.
+    pub since: jiff::Timestamp,
+    /// Swaps since the start.
+    pub swaps: u64,
+    /// Whether all that it reads is in the cache.
+    pub ready: bool,
+    /// Resources it waits for.
+    pub waiting_for: Vec<String>,
+    /// Keys that are ready to be reconciled.
+    pub queue_length: usize,
+    /// Keys being reconciled, or held until the cache shows their last writes.
+    pub in_flight: usize,
+    /// Keys that wait for a time.
+    pub delayed: usize,
+    /// Keys that failed and wait for their backoff.
+    pub backing_off: usize,
+    /// Reconciles since the start.
+    pub reconciles: u64,
+    /// Failed reconciles since the start.
+    pub failures: u64,
+    /// Traps, deadlines and full memories since the start.
+    pub faults: u64,
+    /// Writes since the start.
+    pub writes: u64,
+    /// Writes that changed nothing.
+    pub no_op_writes: u64,
+    /// The last thing that went wrong.
+    pub last_error: Option<KeyError>,
+}
+
+impl Controller {
+    /// The controller as it is now.
+    pub fn status(&self) -> ControllerStatus {
+        let loaded = self.current();
+        let manifest = loaded.module.manifest();
+        let queue = self.queue.stats();
+        let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        ControllerStatus {
+            name: self.name.clone(),
+            aliases: manifest.aliases.clone(),
+            version: manifest.version.clone(),
+            file: loaded.path.display().to_string(),
+            hash: loaded.module.hash().to_owned(),
+            since: loaded.since,
+            swaps: count(&self.counters.swaps),
+            ready: loaded.view.is_ready(),
+            waiting_for: self.waiting_for(),
+            queue_length: queue.ready,
+            in_flight: queue.taken,
+            delayed: queue.delayed,
+            backing_off: queue.backing_off,
+            reconciles: count(&self.counters.reconciles),
+            failures: count(&self.counters.failures),
+            faults: count(&self.counters.faults),
+            writes: count(&self.counters.writes),
+            no_op_writes: count(&self.counters.no_op_writes),
+            last_error: self.last_error.lock().clone(),
+        }
+    }
+
+    /// Resources that the module needs and that are not in the cache yet.
+    fn waiting_for(&self) -> Vec<String> {
+        let loaded = self.current();
+        let registry = self.shared.store.registry();
+        let waiting = loaded.view.waiting_for();
+        waiting
+            .into_iter()
+            .filter_map(|number| registry.name(number))
+            .map(|name| display_name(&name))
+            .collect()
+    }
+}

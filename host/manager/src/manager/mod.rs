@@ -1,0 +1,288 @@
+//! The manager: everything put together.
+//!
+//! In: a kubeconfig, a directory of modules, flags. Out: running controllers.
+//! Kept: a module that cannot be used costs nobody else anything; a file whose
+//! new content cannot be used leaves the version that runs in place, and says
+//! why in the log and in the status.
+
+mod files;
+mod install;
+pub mod options;
+mod selection;
+mod status;
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use tokio::{
+    sync::{Semaphore, watch},
+    task::JoinHandle,
+};
+use tokio_util::sync::CancellationToken;
+
+pub use options::Given;
+pub use selection::Selection;
+pub use status::{Refusal, ResourceStatus, Status};
+
+use crate::{
+    api::ApiClient,
+    clock::SharedClock,
+    contract::{self, SyncState},
+    controller::{Controller, Shared},
+    discovery::{self, DiscoveryStatus},
+    engine::{Engine, EngineConfig},
+    entropy::Entropy,
+    events::EventRecorder,
+    executor::WriteGate,
+    informer::Informers,
+    registry::Registry,
+    store::Store,
+};
+use files::Files;
+
+/// How long running plans may take to finish when the manager is stopped, as
+/// kube-controller-manager's `--controller-shutdown-timeout` has it.
+pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a manager is started with.
+pub struct Config {
+    /// The API server and our credentials.
+    pub kube: kube::Config,
+    /// Where modules are.
+    pub controllers_dir: PathBuf,
+    /// Which controllers run.
+    pub selection: Selection,
+    /// Values of the controllers' options.
+    pub options: Given,
+    /// Requests a second for each controller; 0 or less: no limit.
+    pub qps: f64,
+    /// Requests at once after a quiet time, for each controller.
+    pub burst: u32,
+    /// How modules are compiled, kept and limited.
+    pub engine: EngineConfig,
+    /// Pause between two looks at what the API server serves.
+    pub discovery_interval: Duration,
+    /// Time.
+    pub clock: SharedClock,
+    /// Randomness.
+    pub entropy: Entropy,
+    /// Whether writes may be made.
+    pub gate: Arc<dyn WriteGate>,
+}
+
+/// Writes are always allowed.
+pub struct AlwaysWrite;
+
+impl WriteGate for AlwaysWrite {
+    fn may_write(&self) -> bool {
+        true
+    }
+}
+
+/// Why a manager does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The client cannot be made.
+    #[error("cannot make a client for {server}: {source}")]
+    Client {
+        /// The API server.
+        server: String,
+        /// Why not.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The engine cannot be made.
+    #[error(transparent)]
+    Engine(#[from] crate::engine::EngineError),
+}
+
+struct Running {
+    controller: Arc<Controller>,
+    task: JoinHandle<()>,
+}
+
+/// A running manager.
+pub struct Manager {
+    config: Config,
+    server: String,
+    started: jiff::Timestamp,
+    api: ApiClient,
+    registry: Arc<Registry>,
+    store: Arc<Store>,
+    events: EventRecorder,
+    informers: Informers,
+    discovery: watch::Receiver<DiscoveryStatus>,
+    engine: Arc<Engine>,
+    shared: Arc<Shared>,
+    controllers: Mutex<BTreeMap<String, Running>>,
+    files: Mutex<Files>,
+    first_load: watch::Sender<bool>,
+    cancel: CancellationToken,
+    background: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Manager {
+    /// Starts a manager. It goes on in the background until
+    /// [`Manager::shutdown`].
+    pub async fn start(config: Config) -> Result<Arc<Self>, Error> {
+        let server = config.kube.cluster_url.to_string();
+        let client = kube::Client::try_from(config.kube.clone())
+            .map_err(|source| Error::Client { server: server.clone(), source: Box::new(source) })?;
+        let api = ApiClient::new(client, &user_agent("manager"));
+        let registry = Registry::new();
+        let store = Store::new(registry.clone());
+        let cancel = CancellationToken::new();
+        let engine = Engine::new(config.engine.clone())?;
+        let (events, recording) =
+            EventRecorder::start(api.clone(), config.clock.clone(), config.entropy.clone(), cancel.clone());
+        let (informers, informing) = Informers::start(
+            api.clone(),
+            registry.clone(),
+            store.clone(),
+            config.clock.clone(),
+            config.entropy.clone(),
+            cancel.clone(),
+        );
+        let (discovery_status, discovery) = watch::channel(DiscoveryStatus::default());
+        let discovering = tokio::spawn(discovery::run(
+            api.clone(),
+            registry.clone(),
+            config.discovery_interval,
+            discovery_status,
+            cancel.clone(),
+        ));
+        let threads = std::thread::available_parallelism().map_or(2, usize::from);
+        let shared = Arc::new(Shared {
+            clock: config.clock.clone(),
+            entropy: config.entropy.clone(),
+            store: store.clone(),
+            gate: config.gate.clone(),
+            compute: Semaphore::new(threads),
+        });
+        let manager = Arc::new(Self {
+            server,
+            started: config.clock.now(),
+            api,
+            registry,
+            store,
+            events,
+            engine,
+            shared,
+            controllers: Mutex::default(),
+            files: Mutex::default(),
+            first_load: watch::Sender::new(false),
+            cancel,
+            background: Mutex::new(vec![recording, informing, discovering]),
+            informers,
+            discovery,
+            config,
+        });
+        let follower = tokio::spawn(manager.clone().follow_directory());
+        manager.background.lock().push(follower);
+        Ok(manager)
+    }
+
+    /// Stops all controllers, lets plans under way finish, and ends.
+    pub async fn shutdown(&self) {
+        let running: Vec<_> = std::mem::take(&mut *self.controllers.lock()).into_values().collect();
+        for one in &running {
+            one.controller.stop();
+        }
+        let all = futures::future::join_all(running.into_iter().map(|one| one.task));
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, all).await.is_err() {
+            tracing::warn!("some writes were still under way after {SHUTDOWN_TIMEOUT:?} and are given up");
+        }
+        self.cancel.cancel();
+        let background = std::mem::take(&mut *self.background.lock());
+        // Events that are still queued are worth a moment; nothing else is.
+        let _ = tokio::time::timeout(Duration::from_secs(2), futures::future::join_all(background)).await;
+    }
+
+    /// The manager as it is now.
+    pub fn status(&self) -> Status {
+        let controllers = self.controllers.lock().values().map(|one| one.controller.status()).collect();
+        let troubles: BTreeMap<u32, String> =
+            self.informers.status().into_iter().filter_map(|one| Some((one.number, one.trouble?))).collect();
+        let discovery = self.discovery.borrow().clone();
+        let mut resources: Vec<ResourceStatus> = self
+            .store
+            .stats()
+            .into_iter()
+            .map(|stats| ResourceStatus {
+                resource: self.registry.name(stats.resource).map(|n| contract::display_name(&n)).unwrap_or_default(),
+                state: state_name(self.registry.state(stats.resource)).to_owned(),
+                objects: stats.objects,
+                bytes: stats.bytes,
+                trouble: troubles.get(&stats.resource).cloned(),
+            })
+            .collect();
+        resources.sort_by(|a, b| a.resource.cmp(&b.resource));
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started: self.started,
+            server: self.server.clone(),
+            connected: discovery.complete && discovery.error.is_none(),
+            trouble: discovery.error,
+            unanswered: discovery.unanswered,
+            controllers,
+            refused: self.files.lock().refusals(),
+            resources,
+        }
+    }
+
+    /// Waits until all modules that were there at the start are loaded or
+    /// refused.
+    pub async fn first_load(&self) {
+        let mut loaded = self.first_load.subscribe();
+        // An error means that the manager is gone, and nobody waits any more.
+        let _ = loaded.wait_for(|done| *done).await;
+    }
+
+    /// Waits until all modules that were there at the start are loaded, and
+    /// have in the cache what they read.
+    pub async fn ready(&self) {
+        self.first_load().await;
+        let mut progress = self.store.progress();
+        let waits = |one: &Running| !one.controller.current().view.is_ready();
+        while self.controllers.lock().values().any(waits) {
+            // Not every step to being ready ticks the store.
+            let _ = tokio::time::timeout(Duration::from_millis(50), progress.changed()).await;
+        }
+    }
+
+    /// Names and aliases of all modules in the directory.
+    pub fn known_names(&self) -> Vec<String> {
+        self.files.lock().known_names()
+    }
+
+    /// Flags that the modules in the directory bring.
+    pub fn known_flags(&self) -> Vec<String> {
+        let files = self.files.lock();
+        let manifests = files.modules().map(|module| module.manifest());
+        manifests.flat_map(|m| m.options.iter().map(|o| o.name.clone()).chain([m.concurrency_flag.clone()])).collect()
+    }
+
+    /// A controller that runs.
+    pub fn controller(&self, name: &str) -> Option<Arc<Controller>> {
+        self.controllers.lock().get(name).map(|one| one.controller.clone())
+    }
+
+    /// The cache.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+}
+
+fn user_agent(part: &str) -> String {
+    format!("coxswain/{} ({part})", env!("CARGO_PKG_VERSION"))
+}
+
+fn state_name(state: SyncState) -> &'static str {
+    match state {
+        SyncState::Synced => "synced",
+        SyncState::Syncing => "syncing",
+        SyncState::Failed => "failed",
+        SyncState::Absent => "absent",
+        SyncState::Uncached => "uncached",
+    }
+}

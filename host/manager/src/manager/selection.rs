@@ -1,0 +1,73 @@
+//! Which controllers run: the `--controllers` flag, as kube-controller-manager
+//! reads it. `*` is all, `name` is that one, `-name` is all but that one; a
+//! name said outright wins over `*`. Aliases count as names.
+
+/// Which controllers run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection(Vec<String>);
+
+impl Default for Selection {
+    fn default() -> Self {
+        Self(vec!["*".into()])
+    }
+}
+
+impl Selection {
+    /// Reads the value of the flag. An empty one means all.
+    pub fn parse(value: &str) -> Self {
+        let parts: Vec<String> = value.split(',').map(str::trim).filter(|p| !p.is_empty()).map(str::to_owned).collect();
+        if parts.is_empty() { Self::default() } else { Self(parts) }
+    }
+
+    /// Whether a controller of this name and these aliases runs.
+    pub fn selects(&self, name: &str, aliases: &[String]) -> bool {
+        let is_called = |word: &str| word == name || aliases.iter().any(|alias| alias == word);
+        for part in &self.0 {
+            if is_called(part) {
+                return true;
+            }
+            if part.strip_prefix('-').is_some_and(is_called) {
+                return false;
+            }
+        }
+        self.0.iter().any(|part| part == "*")
+    }
+
+    /// Names in the flag that no module has.
+    pub fn unknown<'a>(&'a self, known: &[String]) -> Vec<&'a str> {
+        let words = self.0.iter().map(|part| part.strip_prefix('-').unwrap_or(part));
+        words.filter(|word| *word != "*" && !known.iter().any(|name| name == word)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selects_as_kube_controller_manager_does() {
+        let aliases = vec!["web".to_owned()];
+        let table = [
+            ("*", true),
+            ("", true),
+            ("web-controller", true),
+            ("web", true),
+            ("other", false),
+            ("*,-web", false),
+            ("*,-web-controller", false),
+            ("-other", false),
+            ("*,-other", true),
+            ("-web,web", false),
+            ("web,-web", true),
+        ];
+        for (flag, selected) in table {
+            assert_eq!(Selection::parse(flag).selects("web-controller", &aliases), selected, "{flag:?}");
+        }
+    }
+
+    #[test]
+    fn names_nobody_has_are_told() {
+        let known = vec!["web".to_owned()];
+        assert_eq!(Selection::parse("*,-web,foo,-bar").unknown(&known), ["foo", "bar"]);
+    }
+}

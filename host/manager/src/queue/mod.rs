@@ -1,0 +1,461 @@
+//! The work queue of one controller.
+//!
+//! In: wakes from the store, times at which a plan wants to be asked again.
+//! Out: the next key to reconcile. Kept: a key is in the queue at most once, is
+//! reconciled by one at a time, and no wake is lost: what comes while a key is
+//! taken makes it due again when it is given back. Memory is a set of dirty
+//! keys, never a log of events.
+//!
+//! Two priorities: wakes in bulk (a first list, a swap) come after all others.
+
+pub mod backoff;
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet, VecDeque},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::{sync::Notify, time::Instant};
+
+use crate::key::{Cause, Key, Wake};
+
+/// How soon a queued key is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Priority {
+    Normal,
+    Low,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    /// Nowhere; the entry is only kept for what it remembers.
+    Idle,
+    /// In one of the ready lists.
+    Ready(Priority),
+    /// Taken, or held by a barrier.
+    Taken,
+}
+
+/// What came while a key was taken.
+#[derive(Default, Clone, Copy)]
+struct Dirty {
+    /// The own object changed; its resourceVersion.
+    primary: Option<u64>,
+    gone: bool,
+    read: bool,
+    bulk: bool,
+}
+
+struct Entry {
+    place: Place,
+    dirty: Dirty,
+    /// When it is due without a wake.
+    due: Option<Instant>,
+    /// Until when it waits after a failure (or is slowed); `due` is never later.
+    backoff_until: Option<Instant>,
+    /// Until when wakes that do not come from the own object are held back.
+    quiet_until: Option<Instant>,
+    failures: u32,
+    writing_plans: u32,
+    own_writes: Vec<u64>,
+    queued_at: Instant,
+}
+
+impl Entry {
+    fn new() -> Self {
+        Self {
+            place: Place::Idle,
+            dirty: Dirty::default(),
+            due: None,
+            backoff_until: None,
+            quiet_until: None,
+            failures: 0,
+            writing_plans: 0,
+            own_writes: Vec::new(),
+            queued_at: Instant::now(),
+        }
+    }
+
+    fn is_blank(&self, now: Instant) -> bool {
+        self.place == Place::Idle
+            && self.due.is_none()
+            && self.failures == 0
+            && self.writing_plans == 0
+            && self.quiet_until.is_none_or(|t| t <= now)
+    }
+}
+
+/// What the queue tells about itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Keys that are ready.
+    pub ready: usize,
+    /// Keys taken or held by a barrier.
+    pub taken: usize,
+    /// Keys that wait for a time.
+    pub delayed: usize,
+    /// Keys that failed and wait for their backoff.
+    pub backing_off: usize,
+    /// Wakes since the start.
+    pub adds: u64,
+    /// Repeats after failures since the start.
+    pub retries: u64,
+}
+
+#[derive(Default)]
+struct Inner {
+    entries: HashMap<Key, Entry>,
+    normal: VecDeque<Key>,
+    low: VecDeque<Key>,
+    due: BTreeSet<(Instant, Key)>,
+    serial_taken: HashSet<u32>,
+    closed: bool,
+    paused: bool,
+    adds: u64,
+    retries: u64,
+}
+
+/// How a reconcile ended, for the queue.
+#[derive(Clone, Debug, Default)]
+pub struct Finished {
+    /// It failed: wait for the backoff.
+    pub failed: bool,
+    /// The plan wrote something.
+    pub wrote: bool,
+    /// resourceVersions that our own writes gave to the key's own object.
+    pub own_writes: Vec<u64>,
+    /// Come back then at the latest.
+    pub again_in: Option<Duration>,
+    /// Hold back wakes that do not come from the own object.
+    pub quiet: Duration,
+    /// Reconcile again at once (a swap came in between).
+    pub at_once: bool,
+    /// Nothing is to be remembered of the key.
+    pub forget: bool,
+}
+
+/// The work queue of one controller.
+pub struct Queue {
+    inner: Mutex<Inner>,
+    notify: Notify,
+    serial_sources: Mutex<HashSet<u32>>,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Queue {
+    /// An empty queue, paused until [`Queue::resume`].
+    pub fn new() -> Self {
+        Self {
+            inner: Mutex::new(Inner { paused: true, ..Inner::default() }),
+            notify: Notify::new(),
+            serial_sources: Mutex::default(),
+        }
+    }
+
+    /// Sets the key sources of which only one key may be taken at a time.
+    pub fn set_serial_sources(&self, sources: impl IntoIterator<Item = u32>) {
+        *self.serial_sources.lock() = sources.into_iter().collect();
+    }
+
+    /// Hands out no keys until resumed. Wakes are still taken in.
+    pub fn pause(&self) {
+        self.inner.lock().paused = true;
+    }
+
+    /// Hands out keys again.
+    pub fn resume(&self) {
+        self.inner.lock().paused = false;
+        self.notify.notify_one();
+    }
+
+    /// Takes the next key; `None` once the queue is closed.
+    pub async fn take(&self) -> Option<Key> {
+        loop {
+            let next_due = {
+                let mut inner = self.inner.lock();
+                if inner.closed {
+                    return None;
+                }
+                let now = Instant::now();
+                inner.promote(now);
+                if !inner.paused {
+                    if let Some(key) = inner.pop(&self.serial_sources.lock()) {
+                        if inner.has_ready() {
+                            self.notify.notify_one();
+                        }
+                        return Some(key);
+                    }
+                }
+                inner.due.first().map(|(at, _)| *at)
+            };
+            match next_due {
+                Some(at) => tokio::select! {
+                    () = self.notify.notified() => {}
+                    () = tokio::time::sleep_until(at) => {}
+                },
+                None => self.notify.notified().await,
+            }
+        }
+    }
+
+    /// Gives a key back after its reconcile, and after its barrier has passed.
+    pub fn give_back(&self, key: &Key, finished: Finished) {
+        let now = Instant::now();
+        let mut inner = self.inner.lock();
+        inner.serial_taken.remove(&key.source);
+        let Some(mut entry) = inner.entries.remove(key) else { return };
+        let dirty = std::mem::take(&mut entry.dirty);
+        entry.place = Place::Idle;
+        entry.due = None;
+        entry.backoff_until = None;
+        entry.own_writes = finished.own_writes;
+        let foreign_primary = dirty.gone || dirty.primary.is_some_and(|rv| !entry.own_writes.contains(&rv));
+        if foreign_primary {
+            entry.writing_plans = 0;
+        }
+        entry.quiet_until = (!finished.quiet.is_zero()).then(|| now + finished.quiet);
+        if finished.failed {
+            entry.failures = entry.failures.saturating_add(1);
+            inner.retries += 1;
+        } else {
+            entry.failures = 0;
+        }
+        if finished.wrote {
+            entry.writing_plans = entry.writing_plans.saturating_add(1);
+        } else if !finished.failed {
+            entry.writing_plans = 0;
+        }
+        let wait = backoff::after_failures(entry.failures).max(backoff::after_writes(entry.writing_plans));
+        if !wait.is_zero() {
+            entry.backoff_until = Some(now + wait);
+        }
+        if finished.failed {
+            entry.due = entry.backoff_until;
+        }
+        if let Some(again) = finished.again_in {
+            let at = now + again;
+            entry.due = Some(entry.due.map_or(at, |due| due.min(at)));
+        }
+        if finished.forget && !dirty.read && !dirty.bulk && dirty.primary.is_none() && !dirty.gone {
+            drop(inner);
+            self.notify.notify_one();
+            return;
+        }
+        if let Some(at) = entry.due {
+            inner.due.insert((at, key.clone()));
+        }
+        inner.entries.insert(key.clone(), entry);
+        if finished.at_once {
+            inner.enqueue(key, Priority::Normal, now);
+        }
+        if dirty.gone {
+            inner.wake(key, Cause::PrimaryGone, now);
+        }
+        if let Some(resource_version) = dirty.primary {
+            inner.wake(key, Cause::Primary { resource_version }, now);
+        }
+        if dirty.read {
+            inner.wake(key, Cause::Read, now);
+        }
+        if dirty.bulk {
+            inner.wake(key, Cause::Bulk, now);
+        }
+        inner.drop_if_blank(key, now);
+        drop(inner);
+        self.notify.notify_one();
+    }
+
+    /// Hands out no more keys and lets `take` end.
+    pub fn close(&self) {
+        self.inner.lock().closed = true;
+        self.notify.notify_waiters();
+        self.notify.notify_one();
+    }
+
+    /// Figures for status and metrics.
+    pub fn stats(&self) -> Stats {
+        let inner = self.inner.lock();
+        let taken = inner.entries.values().filter(|e| e.place == Place::Taken).count();
+        Stats {
+            ready: inner.normal.len() + inner.low.len(),
+            taken,
+            delayed: inner.due.len(),
+            backing_off: inner.entries.values().filter(|e| e.failures > 0).count(),
+            adds: inner.adds,
+            retries: inner.retries,
+        }
+    }
+
+    /// How long the key that waits longest has been ready.
+    pub fn oldest_ready(&self) -> Option<Duration> {
+        let inner = self.inner.lock();
+        [inner.normal.front(), inner.low.front()]
+            .into_iter()
+            .flatten()
+            .filter_map(|key| inner.entries.get(key))
+            .map(|entry| entry.queued_at.elapsed())
+            .max()
+    }
+}
+
+impl Wake for Queue {
+    fn wake(&self, key: &Key, cause: Cause) {
+        let mut inner = self.inner.lock();
+        inner.adds += 1;
+        inner.wake(key, cause, Instant::now());
+        let ready = inner.has_ready() || !inner.due.is_empty();
+        drop(inner);
+        if ready {
+            self.notify.notify_one();
+        }
+    }
+}
+
+impl Inner {
+    fn has_ready(&self) -> bool {
+        !self.normal.is_empty() || !self.low.is_empty()
+    }
+
+    fn wake(&mut self, key: &Key, cause: Cause, now: Instant) {
+        let entry = self.entries.entry(key.clone()).or_insert_with(Entry::new);
+        if entry.place == Place::Taken {
+            match cause {
+                Cause::Primary { resource_version } => entry.dirty.primary = Some(resource_version),
+                Cause::PrimaryGone => entry.dirty.gone = true,
+                Cause::Read => entry.dirty.read = true,
+                Cause::Bulk => entry.dirty.bulk = true,
+            }
+            return;
+        }
+        let backing_off = entry.backoff_until.is_some_and(|until| until > now);
+        let foreign = match cause {
+            Cause::Primary { resource_version } => !entry.own_writes.contains(&resource_version),
+            Cause::PrimaryGone => true,
+            Cause::Read | Cause::Bulk => false,
+        };
+        if foreign {
+            // Somebody changed what we are asked to do: whatever went wrong before is no guide any more.
+            entry.writing_plans = 0;
+            entry.quiet_until = None;
+            self.enqueue(key, Priority::Normal, now);
+            return;
+        }
+        let mut at = now;
+        if backing_off {
+            let until = entry.backoff_until.unwrap_or(now);
+            at = until.min(now + backoff::CAP_AFTER_WAKE);
+        }
+        let from_elsewhere = matches!(cause, Cause::Read | Cause::Bulk);
+        if let (true, Some(quiet)) = (from_elsewhere, entry.quiet_until) {
+            at = at.max(quiet);
+        }
+        if at > now {
+            self.schedule(key, at);
+        } else {
+            let priority = if cause == Cause::Bulk { Priority::Low } else { Priority::Normal };
+            self.enqueue(key, priority, now);
+        }
+    }
+
+    /// Makes the key due at a time, unless it is due before that.
+    fn schedule(&mut self, key: &Key, at: Instant) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if matches!(entry.place, Place::Ready(_)) || entry.due.is_some_and(|due| due <= at) {
+            return;
+        }
+        if let Some(due) = entry.due.replace(at) {
+            self.due.remove(&(due, key.clone()));
+        }
+        self.due.insert((at, key.clone()));
+    }
+
+    fn enqueue(&mut self, key: &Key, priority: Priority, now: Instant) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if let Some(due) = entry.due.take() {
+            self.due.remove(&(due, key.clone()));
+        }
+        match entry.place {
+            Place::Taken => entry.dirty.read = true,
+            Place::Ready(Priority::Normal) => {}
+            Place::Ready(Priority::Low) if priority == Priority::Low => {}
+            Place::Ready(Priority::Low) => {
+                entry.place = Place::Ready(Priority::Normal);
+                // The key stays in the low list as well; `pop` skips what is not ready there.
+                self.normal.push_back(key.clone());
+            }
+            Place::Idle => {
+                entry.place = Place::Ready(priority);
+                entry.queued_at = now;
+                match priority {
+                    Priority::Normal => self.normal.push_back(key.clone()),
+                    Priority::Low => self.low.push_back(key.clone()),
+                }
+            }
+        }
+    }
+
+    /// Makes ready what is due.
+    fn promote(&mut self, now: Instant) {
+        while let Some((at, _)) = self.due.first() {
+            if *at > now {
+                break;
+            }
+            let Some((_, key)) = self.due.pop_first() else { break };
+            if let Some(entry) = self.entries.get_mut(&key) {
+                entry.due = None;
+            }
+            self.enqueue(&key, Priority::Normal, now);
+        }
+    }
+
+    fn pop(&mut self, serial: &HashSet<u32>) -> Option<Key> {
+        for priority in [Priority::Normal, Priority::Low] {
+            let mut blocked = VecDeque::new();
+            let mut found = None;
+            loop {
+                let list = if priority == Priority::Normal { &mut self.normal } else { &mut self.low };
+                let Some(key) = list.pop_front() else { break };
+                let ready = self.entries.get(&key).is_some_and(|e| e.place == Place::Ready(priority));
+                if !ready {
+                    continue;
+                }
+                if serial.contains(&key.source) && self.serial_taken.contains(&key.source) {
+                    blocked.push_back(key);
+                    continue;
+                }
+                found = Some(key);
+                break;
+            }
+            let list = if priority == Priority::Normal { &mut self.normal } else { &mut self.low };
+            while let Some(key) = blocked.pop_back() {
+                list.push_front(key);
+            }
+            if let Some(key) = found {
+                if serial.contains(&key.source) {
+                    self.serial_taken.insert(key.source);
+                }
+                if let Some(entry) = self.entries.get_mut(&key) {
+                    entry.place = Place::Taken;
+                    entry.dirty = Dirty::default();
+                }
+                return Some(key);
+            }
+        }
+        None
+    }
+
+    fn drop_if_blank(&mut self, key: &Key, now: Instant) {
+        if self.entries.get(key).is_some_and(|e| e.is_blank(now)) {
+            self.entries.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
