@@ -100,6 +100,8 @@ pub mod resource;
 pub mod selector;
 pub mod snapshot;
 pub mod template;
+#[cfg(not(target_family = "wasm"))]
+pub mod testing;
 mod time;
 mod view;
 

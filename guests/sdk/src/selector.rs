@@ -165,6 +165,62 @@ impl std::fmt::Display for Selector {
     }
 }
 
+/// Parses the API's string form.
+impl std::str::FromStr for Selector {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut requirements = Vec::new();
+        let mut rest = text.trim();
+        while !rest.is_empty() {
+            // A comma within parentheses is not the end of a requirement.
+            let mut depth = 0;
+            let end = rest.find(|c| {
+                depth += i32::from(c == '(') - i32::from(c == ')');
+                c == ',' && depth == 0
+            });
+            let (part, tail) = end.map_or((rest, ""), |end| (&rest[..end], &rest[end + 1..]));
+            requirements
+                .push(Requirement::parse(part.trim()).ok_or_else(|| {
+                    format!("cannot read the label selector {text:?} at {:?}", part.trim())
+                })?);
+            rest = tail.trim_start();
+        }
+        requirements.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(Self { nothing: false, requirements })
+    }
+}
+
+impl Requirement {
+    fn parse(part: &str) -> Option<Self> {
+        let make = |key: &str, operator, values: &[&str]| {
+            let key = key.trim();
+            let plain = !key.is_empty() && !key.contains(|c: char| c.is_whitespace() || "()=!,".contains(c));
+            let values = values.iter().map(|value| value.trim().to_owned()).collect();
+            plain.then(|| Self { key: key.to_owned(), operator, values })
+        };
+        if let Some((head, list)) = part.strip_suffix(')').and_then(|part| part.split_once('(')) {
+            let values: Vec<&str> = list.split(',').collect();
+            let (key, word) = head.trim().rsplit_once(char::is_whitespace)?;
+            return match word {
+                "in" => make(key, Operator::In, &values),
+                "notin" => make(key, Operator::NotIn, &values),
+                _ => None,
+            };
+        }
+        if let Some((key, value)) = part.split_once("!=") {
+            return make(key, Operator::NotIn, &[value]);
+        }
+        if let Some((key, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
+            return make(key, Operator::Equals, &[value]);
+        }
+        match part.strip_prefix('!') {
+            Some(key) => make(key, Operator::DoesNotExist, &[]),
+            None => make(part, Operator::Exists, &[]),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -202,6 +258,20 @@ mod tests {
             labels(&[("app", "web"), ("tier", "a"), ("zone", "1"), ("env", "dev")]),
         ] {
             assert!(!all.matches(&missing), "{missing:?}");
+        }
+    }
+
+    #[test]
+    fn the_string_form_reads_back() {
+        for text in ["", "app=web,env notin (dev),!old,tier in (a,b),zone", "nothing,!nothing"] {
+            let selector: Selector = text.parse().unwrap();
+            assert_eq!(selector.to_string(), text);
+        }
+        let loose: Selector = " b == x , a != y,c in ( p , q )".parse().unwrap();
+        assert_eq!(loose.to_string(), "a notin (y),b=x,c in (p,q)");
+        assert!(!"nothing,!nothing".parse::<Selector>().unwrap().matches(&labels(&[("nothing", "")])));
+        for bad in [",", "a,,b", "a in b", "a(b)", "=x", "a b", "!"] {
+            assert!(bad.parse::<Selector>().is_err(), "{bad}");
         }
     }
 

@@ -107,6 +107,16 @@ pub fn forget_parsed() {
     MEMO.with_borrow_mut(|memo| *memo = Memo::default());
 }
 
+/// Runs something without what was parsed before, and without leaving anything:
+/// to prove that the memo changes nothing.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn without_memo<T>(run: impl FnOnce() -> T) -> T {
+    let kept = MEMO.take();
+    let outcome = run();
+    MEMO.set(kept);
+    outcome
+}
+
 /// Reads the views of these objects, in one call for those not parsed yet.
 pub(crate) fn read<V: DeserializeOwned + 'static>(
     snapshot: &dyn Snapshot,

@@ -1,0 +1,500 @@
+//! Runs a scenario: reconcile, compare, apply, until there is nothing to do.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::apply::{Refusals, carry_out};
+use super::golden::{ask_text, record};
+use super::scenario::{Happening, Scenario};
+use super::world::{Frozen, World, is_every};
+use crate::contract::{
+    ActionResult, Answer, Ask, Failure, Key, KeyKind, Lookup, LookupRule, Manifest, Outcome, Request,
+    StateChange,
+};
+use crate::controller::{Controller, declaration, run};
+use crate::selector::Selector;
+use crate::time::Time;
+use crate::view::{forget_parsed, without_memo};
+
+/// Something that reconciles requests: a controller in this process, or a
+/// component in an engine.
+pub trait Reconciler {
+    /// What it says about itself.
+    fn manifest(&self) -> Manifest;
+
+    /// One round of a reconcile.
+    fn reconcile(&mut self, request: &Request, snapshot: &Arc<Frozen>) -> Result<Outcome, String>;
+}
+
+/// A controller in this process. Each round is run with the memo of parsed
+/// objects as it is and again without; the answers must agree.
+pub struct Native<C>(std::marker::PhantomData<C>);
+
+impl<C: Controller> Native<C> {
+    /// The controller.
+    #[allow(clippy::new_without_default, reason = "there is nothing to default to")]
+    pub fn new() -> Self {
+        forget_parsed();
+        Self(std::marker::PhantomData)
+    }
+}
+
+impl<C: Controller> Reconciler for Native<C> {
+    fn manifest(&self) -> Manifest {
+        declaration::<C>().manifest().clone()
+    }
+
+    fn reconcile(&mut self, request: &Request, snapshot: &Arc<Frozen>) -> Result<Outcome, String> {
+        let first = run::<C>(request, &**snapshot);
+        let again = without_memo(|| run::<C>(request, &**snapshot));
+        if first != again {
+            return Err(format!("what was parsed before changes the answer:\n{first:?}\n{again:?}"));
+        }
+        Ok(first)
+    }
+}
+
+/// A scenario under way.
+struct Run<'a> {
+    scenario: &'a Scenario,
+    manifest: Manifest,
+    world: World,
+    refusals: Refusals,
+    memory: BTreeMap<String, Memory>,
+    records: Vec<Value>,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+/// What the host keeps of a key.
+#[derive(Default)]
+struct Memory {
+    state: Option<String>,
+    results: Vec<ActionResult>,
+    not_before: Option<Time>,
+}
+
+const LOOKUP_ROUNDS: usize = 32;
+
+/// Runs a scenario and gives its golden text.
+pub fn play(scenario: &Scenario, reconciler: &mut dyn Reconciler) -> Result<String, String> {
+    let manifest = reconciler.manifest();
+    let mut run = Run {
+        scenario,
+        world: World::new(scenario, &manifest)?,
+        manifest,
+        refusals: Refusals::new(&scenario.refuse),
+        memory: BTreeMap::new(),
+        records: Vec::new(),
+        log: Arc::default(),
+    };
+    run.settle(reconciler)?;
+    for happening in &scenario.then {
+        run.happen(happening)?;
+        run.settle(reconciler)?;
+    }
+    if let Some(line) = run.refusals.unused().next() {
+        return Err(format!("nothing ran into the refusal of {} {}", line.verb, line.resource));
+    }
+    serde_yaml::to_string(&run.records).map_err(|e| e.to_string())
+}
+
+impl Run<'_> {
+    /// Reconciles all keys until no plan writes and none wants to come back.
+    fn settle(&mut self, reconciler: &mut dyn Reconciler) -> Result<(), String> {
+        let start = Time::parse(&self.scenario.now).ok_or("now: not a time")?;
+        let horizon = start + Duration::from_secs(self.scenario.horizon);
+        for _ in 0..self.scenario.rounds {
+            let mut active = false;
+            let frozen = self.world.freeze(Arc::clone(&self.log))?;
+            for (name, key) in self.keys(&frozen)? {
+                active |= self.reconcile(reconciler, &name, key)?;
+            }
+            if active {
+                continue;
+            }
+            let next = self.memory.values().filter_map(|memory| memory.not_before).min();
+            match next {
+                Some(at) if at <= horizon => self.world.now = self.world.now.max(at),
+                _ => return Ok(()),
+            }
+        }
+        Err(format!("still not at rest after {} rounds; the last:\n{}", self.scenario.rounds, self.tail()))
+    }
+
+    fn tail(&self) -> String {
+        let tail = &self.records[self.records.len().saturating_sub(3)..];
+        serde_yaml::to_string(&tail).unwrap_or_default()
+    }
+
+    /// One reconcile. Returns whether another is due at once.
+    fn reconcile(&mut self, reconciler: &mut dyn Reconciler, name: &str, key: Key) -> Result<bool, String> {
+        let frozen = Arc::new(self.world.freeze(Arc::clone(&self.log))?);
+        let primary = frozen.at(&(key.resource, key.namespace.clone(), key.name.clone()));
+        let mut request = self.request(name, key, primary)?;
+        for _ in 0..LOOKUP_ROUNDS {
+            let outcome = reconciler.reconcile(&request, &frozen).map_err(|e| format!("{name}: {e}"))?;
+            match outcome {
+                Outcome::Lookups(lookups) => {
+                    self.tell(name, &frozen, &Outcome::Lookups(lookups.clone()), None);
+                    for lookup in lookups {
+                        self.check_lookup(&lookup)?;
+                        let result = self.answer(&lookup)?;
+                        request.answers.push(Answer { id: lookup.id, result });
+                    }
+                }
+                Outcome::Plan(plan) => return self.plan(name, &frozen, plan),
+                Outcome::Retry(_) | Outcome::Terminal(_) => {
+                    let memory = self.memory.entry(name.to_owned()).or_default();
+                    memory.not_before = None;
+                    if matches!(outcome, Outcome::Terminal(_)) {
+                        memory.results.clear();
+                    }
+                    self.tell(name, &frozen, &outcome, None);
+                    return Ok(false);
+                }
+            }
+        }
+        Err(format!("{name}: asks for lookups without end"))
+    }
+
+    fn request(
+        &mut self,
+        name: &str,
+        key: Key,
+        primary: Option<crate::contract::ObjectRef>,
+    ) -> Result<Request, String> {
+        for option in self.scenario.options.keys() {
+            if !self.manifest.options.iter().any(|spec| spec.name == *option) {
+                return Err(format!("the controller has no option {option}"));
+            }
+        }
+        let options = self.manifest.options.iter();
+        let value = |spec: &crate::contract::OptionSpec| {
+            self.scenario.options.get(&spec.name).unwrap_or(&spec.default).clone()
+        };
+        let first_state = || self.scenario.state.get(name).cloned();
+        let memory = self
+            .memory
+            .entry(name.to_owned())
+            .or_insert_with(|| Memory { state: first_state(), ..Memory::default() });
+        Ok(Request {
+            key,
+            primary,
+            resources: self.world.numbers(&self.manifest),
+            now: self.world.now.to_wire().ok_or("now: out of range")?,
+            seed: (7, 11),
+            state: memory.state.clone(),
+            state_format: self.manifest.state_format,
+            results: memory.results.clone(),
+            answers: Vec::new(),
+            options: options.map(value).collect(),
+        })
+    }
+
+    fn plan(&mut self, name: &str, frozen: &Frozen, plan: crate::contract::Plan) -> Result<bool, String> {
+        let done = carry_out(
+            &mut self.world,
+            frozen,
+            &self.manifest,
+            &mut self.refusals,
+            self.scenario.pods_linger,
+            &plan,
+        )
+        .map_err(|e| format!("{name}: {e}"))?;
+        let in_vain = done.notes.iter().any(|note| note == "changes nothing");
+        let memory = self.memory.entry(name.to_owned()).or_default();
+        let again = done.writes > 0 || !done.results.is_empty();
+        memory.results.clone_from(&done.results);
+        memory.not_before = plan.not_before.map(Time::from);
+        match &plan.state {
+            StateChange::Keep => {}
+            StateChange::Clear => memory.state = None,
+            StateChange::Set(state) => memory.state = Some(state.clone()),
+        }
+        let stuck = memory.not_before.is_some_and(|at| at <= self.world.now) && !again;
+        self.tell(name, frozen, &Outcome::Plan(plan), Some(&done));
+        if in_vain {
+            return Err(format!("{name}: a write changes nothing:\n{}", self.tail()));
+        }
+        if stuck {
+            return Err(format!("{name}: does nothing, and wants to come back at once:\n{}", self.tail()));
+        }
+        Ok(again)
+    }
+
+    fn tell(&mut self, name: &str, frozen: &Frozen, outcome: &Outcome, done: Option<&super::apply::Done>) {
+        let told = record(&self.world, frozen, outcome, done);
+        if told.is_empty() {
+            return;
+        }
+        let mut entry = Map::new();
+        entry.insert("at".to_owned(), json!(self.world.now.to_string()));
+        entry.insert("key".to_owned(), json!(name));
+        entry.extend(told);
+        let entry = Value::Object(entry);
+        // A key that is asked again and answers the same is not worth telling.
+        let mut earlier = self.records.iter().rev();
+        let last = earlier.find(|before| before["key"] == entry["key"]);
+        let same = |before: &Value| {
+            let mut before = before.clone();
+            before["at"] = entry["at"].clone();
+            before == entry
+        };
+        if entry.get("steps").is_some() || entry.get("events").is_some() || !last.is_some_and(same) {
+            self.records.push(entry);
+        }
+    }
+
+    /// All keys, by name.
+    fn keys(&self, frozen: &Frozen) -> Result<Vec<(String, Key)>, String> {
+        let mut keys = Vec::new();
+        for (source, number) in self.manifest.sources.iter().zip(0..) {
+            let key = |resource: u32, namespace: &str, name: &str| Key {
+                source: number,
+                resource,
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            };
+            match &source.keys {
+                KeyKind::Single(name) => keys.push((name.clone(), key(0, "", name))),
+                KeyKind::Objects(resources) => {
+                    for entry in &frozen.entries {
+                        if self.is_any(entry.place.0, resources) {
+                            keys.push((
+                                self.world.name_of(&entry.place),
+                                key(entry.place.0, &entry.place.1, &entry.place.2),
+                            ));
+                        }
+                    }
+                }
+                KeyKind::IndexedObjects(indexed) => {
+                    for entry in &frozen.entries {
+                        let has =
+                            entry.indexes.iter().any(|(n, v)| indexed.indexes.contains(n) && !v.is_empty());
+                        if has && self.is_any(entry.place.0, &indexed.resources) {
+                            let name = format!("{} ({})", self.world.name_of(&entry.place), source.name);
+                            keys.push((name, key(entry.place.0, &entry.place.1, &entry.place.2)));
+                        }
+                    }
+                }
+                KeyKind::IndexValues(values) => {
+                    let mut found: Vec<String> = Vec::new();
+                    for entry in &frozen.entries {
+                        if self.is_any(entry.place.0, std::slice::from_ref(&values.resource)) {
+                            let index = entry.indexes.iter().filter(|(name, _)| *name == values.index);
+                            found.extend(
+                                index.flat_map(|(_, values)| values.iter().map(|value| value.join("/"))),
+                            );
+                        }
+                    }
+                    found.sort();
+                    found.dedup();
+                    keys.extend(
+                        found
+                            .into_iter()
+                            .map(|value| (format!("{} {value}", source.name), key(0, "", &value))),
+                    );
+                }
+            }
+        }
+        // Keys whose object is gone have one last reconcile in them.
+        if !self.scenario.keys.is_empty() {
+            let wanted = |name: &String| {
+                self.scenario.keys.iter().any(|key| name == key || name.ends_with(&format!(" {key}")))
+            };
+            keys.retain(|(name, _)| wanted(name));
+        }
+        Ok(keys)
+    }
+
+    fn is_any(&self, number: u32, resources: &[crate::contract::GroupResource]) -> bool {
+        resources.iter().any(|resource| {
+            is_every(resource) || self.world.find(resource).is_some_and(|info| info.number == number)
+        })
+    }
+
+    fn check_lookup(&self, lookup: &Lookup) -> Result<(), String> {
+        let names = |resource: &crate::contract::GroupResource, number: u32| {
+            is_every(resource) || self.world.find(resource).is_some_and(|info| info.number == number)
+        };
+        let allowed = self.manifest.lookups.iter().any(|rule| match (rule, &lookup.ask) {
+            (LookupRule::Get(rule), Ask::Get(get)) => {
+                names(&rule.resource, get.resource) && rule.subresource == get.subresource
+            }
+            (LookupRule::List(resource), Ask::List(list)) => names(resource, list.resource),
+            (LookupRule::Raw(prefix), Ask::Raw(path)) => path.starts_with(prefix),
+            (LookupRule::Review(resource), Ask::Review(review)) => *resource == review.resource,
+            (LookupRule::Sign(key), Ask::Sign(sign)) => *key == sign.key,
+            _ => false,
+        });
+        let text = || ask_text(&self.world, lookup);
+        if allowed { Ok(()) } else { Err(format!("the manifest does not allow the lookup {:?}", text())) }
+    }
+
+    fn answer(&self, lookup: &Lookup) -> Result<Result<String, Failure>, String> {
+        let text = ask_text(&self.world, lookup);
+        if let Some(line) = self.scenario.lookups.iter().find(|line| line.ask == text) {
+            return match (&line.answer, &line.fail) {
+                (Some(answer), None) => Ok(Ok(answer.to_string())),
+                (None, Some(fail)) => Ok(Err(fail.failure())),
+                _ => Err(format!("lookup {text:?} needs either `answer` or `fail`")),
+            };
+        }
+        match &lookup.ask {
+            Ask::Get(get) if get.subresource.is_empty() => {
+                let place = (get.resource, get.namespace.clone(), get.name.clone());
+                Ok(self.world.objects.get(&place).map(Value::to_string).ok_or_else(|| Failure {
+                    status: 404,
+                    reason: "NotFound".to_owned(),
+                    message: format!("{} not found", self.world.name_of(&place)),
+                    causes: Vec::new(),
+                }))
+            }
+            Ask::List(list) if list.fields.is_empty() => {
+                let selector: Selector = list.labels.parse()?;
+                let fits = |(place, object): &(&super::world::Place, &Value)| {
+                    let labels =
+                        serde_json::from_value(object["metadata"]["labels"].clone()).unwrap_or_default();
+                    place.0 == list.resource
+                        && (list.namespace.is_empty() || place.1 == list.namespace)
+                        && selector.matches(&labels)
+                };
+                let items: Vec<&Value> =
+                    self.world.objects.iter().filter(fits).map(|(_, object)| object).collect();
+                Ok(Ok(json!({ "metadata": {}, "items": items }).to_string()))
+            }
+            _ => Err(format!("the scenario has no answer to {text:?}; add it under `lookups`")),
+        }
+    }
+
+    fn happen(&mut self, happening: &Happening) -> Result<(), String> {
+        self.world.now = self.world.now + Duration::from_secs(happening.after);
+        for object in &happening.apply {
+            let place = self.world.place_of(object)?;
+            let places = self.matching(&place);
+            if places.is_empty() && !place.2.ends_with('*') {
+                let mut object = object.clone();
+                self.world.complete(&place, &mut object);
+                self.world.objects.insert(place, object);
+                continue;
+            }
+            if places.is_empty() {
+                return Err(format!("nothing is called {}", self.world.name_of(&place)));
+            }
+            for place in places {
+                let mut change = object.clone();
+                change["metadata"]["name"] = json!(place.2);
+                if let Some(object) = self.world.objects.get_mut(&place) {
+                    let spec = object["spec"].clone();
+                    crate::merge::apply(object, &change);
+                    if object["spec"] != spec {
+                        let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
+                        object["metadata"]["generation"] = json!(generation + 1);
+                    }
+                }
+            }
+        }
+        for line in &happening.remove {
+            let (plural, path) = line.split_once(' ').ok_or_else(|| format!("remove: {line:?}: no name"))?;
+            let resource =
+                self.world.by_plural(plural).ok_or_else(|| format!("remove: unknown resource {plural}"))?;
+            let (namespace, name) = path.split_once('/').unwrap_or(("", path));
+            let places = self.matching(&(resource, namespace.to_owned(), name.to_owned()));
+            if places.is_empty() {
+                return Err(format!("remove: {line} is not there"));
+            }
+            for place in places {
+                self.world.objects.remove(&place);
+            }
+        }
+        Ok(())
+    }
+
+    /// Places of a name, which may end in `*`.
+    fn matching(&self, place: &super::world::Place) -> Vec<super::world::Place> {
+        let fits = |name: &str| match place.2.strip_suffix('*') {
+            Some(prefix) => name.starts_with(prefix),
+            None => name == place.2,
+        };
+        self.world
+            .objects
+            .keys()
+            .filter(|p| p.0 == place.0 && p.1 == place.1 && fits(&p.2))
+            .cloned()
+            .collect()
+    }
+}
+
+/// Plays a scenario file and compares with its golden file beside it. With
+/// `BLESS=1` in the environment, the golden file is written instead.
+pub fn check_file(path: &Path, reconciler: &mut dyn Reconciler) -> Result<(), String> {
+    let told = Scenario::load(path).and_then(|scenario| play(&scenario, reconciler));
+    let told = told.map_err(|e| format!("{}: {e}", path.display()))?;
+    let golden = path.with_extension("plan.yaml");
+    if std::env::var_os("BLESS").is_some_and(|bless| bless == "1") {
+        return std::fs::write(&golden, told).map_err(|e| format!("{}: {e}", golden.display()));
+    }
+    let wanted = std::fs::read_to_string(&golden)
+        .map_err(|e| format!("{}: {e}; run with BLESS=1 to record it", golden.display()))?;
+    if wanted == told {
+        return Ok(());
+    }
+    Err(format!(
+        "{}: differs from {} (BLESS=1 records it)\n{}",
+        path.display(),
+        golden.display(),
+        difference(&wanted, &told)
+    ))
+}
+
+/// The lines around the first difference.
+fn difference(wanted: &str, told: &str) -> String {
+    let (wanted, told): (Vec<&str>, Vec<&str>) = (wanted.lines().collect(), told.lines().collect());
+    let at = wanted.iter().zip(&told).take_while(|(a, b)| a == b).count();
+    let from = at.saturating_sub(5);
+    let side = |lines: &[&str], mark: &str| {
+        let end = lines.len().min(at + 12);
+        lines
+            .get(at..end)
+            .unwrap_or_default()
+            .iter()
+            .map(|line| format!("{mark} {line}\n"))
+            .collect::<String>()
+    };
+    let before: String = wanted[from..at].iter().map(|line| format!("  {line}\n")).collect();
+    format!("line {}:\n{before}{}{}", at + 1, side(&wanted, "-"), side(&told, "+"))
+}
+
+/// All scenario files of a directory, sorted.
+pub fn files(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = std::fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|e| format!("{}: {e}", directory.display()))?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.ends_with(".yaml") && !name.ends_with(".plan.yaml") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    if files.is_empty() { Err(format!("{}: no scenarios", directory.display())) } else { Ok(files) }
+}
+
+/// Checks all scenarios of a directory against a controller in this process.
+/// For a test of the controller's crate; panics with what differs.
+pub fn scenarios<C: Controller>(directory: impl AsRef<Path>) {
+    let files = files(directory.as_ref()).unwrap_or_else(|e| panic!("{e}"));
+    let failures: Vec<String> =
+        files.iter().filter_map(|file| check_file(file, &mut Native::<C>::new()).err()).collect();
+    assert!(
+        failures.is_empty(),
+        "{} of {} scenarios fail\n\n{}",
+        failures.len(),
+        files.len(),
+        failures.join("\n\n")
+    );
+}
