@@ -124,7 +124,7 @@ pub fn reconcile<O: ReplicaOwner>(ctx: &Ctx<'_>) -> Result<Plan> {
     for failure in &trouble.creations {
         plan.event(about.warning("FailedCreate", format!("Error creating: {}", failure.message)));
     }
-    if trouble.namespace_terminating {
+    if trouble.namespace_terminating && ctx.state() != Some(NAMESPACE_TERMINATING) {
         plan.keep(NAMESPACE_TERMINATING);
     }
     let mut failure = trouble.condition(ctx.now());

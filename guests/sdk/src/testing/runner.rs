@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::apply::{Refusals, carry_out};
-use super::golden::{ask_text, record};
+use super::golden::{Node, ask_text, record};
 use super::scenario::{Happening, Scenario};
 use super::world::{Frozen, World, is_every};
 use crate::contract::{
@@ -65,7 +65,7 @@ struct Run<'a> {
     world: World,
     refusals: Refusals,
     memory: BTreeMap<String, Memory>,
-    records: Vec<Value>,
+    records: Vec<Node>,
     log: Arc<Mutex<Vec<String>>>,
 }
 
@@ -231,22 +231,21 @@ impl Run<'_> {
         if told.is_empty() {
             return;
         }
-        let mut entry = Map::new();
-        entry.insert("at".to_owned(), json!(self.world.now.to_string()));
-        entry.insert("key".to_owned(), json!(name));
-        entry.extend(told);
-        let entry = Value::Object(entry);
-        // A key that is asked again and answers the same is not worth telling.
-        let mut earlier = self.records.iter().rev();
-        let last = earlier.find(|before| before["key"] == entry["key"]);
-        let same = |before: &Value| {
-            let mut before = before.clone();
-            before["at"] = entry["at"].clone();
-            before == entry
+        let named = |name: &str| {
+            self.records.iter().rev().find(|before| before.field("key") == Some(&Node::Leaf(json!(name))))
         };
-        if entry.get("steps").is_some() || entry.get("events").is_some() || !last.is_some_and(same) {
-            self.records.push(entry);
+        let last = named(name);
+        // A key that is asked again and answers the same is not worth telling.
+        let news = |(field, value): &(&str, Node)| {
+            matches!(*field, "steps" | "events") || last.and_then(|last| last.field(field)) != Some(value)
+        };
+        if !told.iter().any(news) {
+            return;
         }
+        let mut entry =
+            vec![("at", Node::Leaf(json!(self.world.now.to_string()))), ("key", Node::Leaf(json!(name)))];
+        entry.extend(told);
+        self.records.push(Node::Fields(entry));
     }
 
     /// All keys, by name.
@@ -301,7 +300,6 @@ impl Run<'_> {
                 }
             }
         }
-        // Keys whose object is gone have one last reconcile in them.
         if !self.scenario.keys.is_empty() {
             let wanted = |name: &String| {
                 self.scenario.keys.iter().any(|key| name == key || name.ends_with(&format!(" {key}")))
@@ -347,7 +345,10 @@ impl Run<'_> {
         match &lookup.ask {
             Ask::Get(get) if get.subresource.is_empty() => {
                 let place = (get.resource, get.namespace.clone(), get.name.clone());
-                Ok(self.world.objects.get(&place).map(Value::to_string).ok_or_else(|| Failure {
+                let wanted =
+                    |object: &&Value| get.uid.is_empty() || object["metadata"]["uid"] == json!(get.uid);
+                let found = self.world.objects.get(&place).filter(wanted);
+                Ok(found.map(Value::to_string).ok_or_else(|| Failure {
                     status: 404,
                     reason: "NotFound".to_owned(),
                     message: format!("{} not found", self.world.name_of(&place)),
