@@ -1,1 +1,23 @@
-//! Embedded cluster.
+//! An embedded Kubernetes API server for demos, tests and simulation: it answers as kube-apiserver does, in one process.
+//!
+//! Start with [`Cluster::start`]; [`Cluster::api`] is the API without HTTP.
+
+pub mod admission;
+pub mod bootstrap;
+pub mod cluster;
+pub mod crd;
+pub mod discovery;
+pub mod faults;
+pub mod kinds;
+pub mod patch;
+mod proto;
+pub mod rest;
+pub mod schema;
+pub mod selector;
+pub mod server;
+pub mod status;
+pub mod storage;
+pub mod table;
+
+pub use cluster::{Cluster, ClusterConfig, ClusterError};
+pub use rest::{InProcess, Target, WatchEvent, Watching};

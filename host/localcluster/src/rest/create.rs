@@ -1,0 +1,213 @@
+//! Create: from a decoded body to a stored object.
+
+use serde_json::{Map, Value, json};
+
+use super::answer::{Answer, Object, Outcome};
+use super::{Call, Rest, draft, drop_type_meta, key, meta, meta_mut, meta_text};
+use crate::status::{FieldError, Status};
+use crate::storage::WriteError;
+use crate::{admission, patch};
+
+/// Longest base of a generated name; five characters follow.
+const GENERATED_BASE: usize = 58;
+/// So often another name is tried when a generated one is taken.
+const GENERATED_TRIES: usize = 8;
+
+impl Rest {
+    /// POST of a decoded object.
+    pub fn create(
+        &self,
+        call: &Call,
+        mut object: Value,
+        warnings: Vec<String>,
+    ) -> Result<Answer, Status> {
+        drop_type_meta(&mut object);
+        check_namespace(call, &mut object)?;
+        call.kind.strategy.default(&call.kind, &mut object);
+        if !call.write.manager.is_empty() {
+            patch::managed::on_write(
+                &call.kind,
+                None,
+                &mut object,
+                &call.write.manager,
+                &call.sub,
+                &self.clock.seconds(),
+            );
+        }
+        let answer = self.store_new(call, object)?;
+        let mut all = warnings;
+        all.extend(answer.warnings.clone());
+        Ok(answer.with_warnings(all))
+    }
+
+    /// Everything behind decoding, defaults and field ownership; also for updates and applies that create.
+    pub(super) fn store_new(&self, call: &Call, mut object: Value) -> Result<Answer, Status> {
+        let kind = &call.kind;
+        self.check_namespace_lives(call)?;
+        let given_version = meta_text(&object, "resourceVersion").to_owned();
+        let generate = meta_text(&object, "name").is_empty();
+        let base = meta_text(&object, "generateName").to_owned();
+        let ctx = self.ctx(call);
+        if let Some(meta) = meta_mut(&mut object) {
+            for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
+                meta.remove(field);
+            }
+            meta.insert("creationTimestamp".into(), ctx.now.clone().into());
+            meta.insert("uid".into(), self.entropy.uid().into());
+        }
+        for attempt in 1.. {
+            let mut object = object.clone();
+            if generate && !base.is_empty() {
+                let name = self.generated_name(&base);
+                if let Some(meta) = meta_mut(&mut object) {
+                    meta.insert("name".into(), name.into());
+                }
+            }
+            admission::mutate_create(&ctx, kind, &mut object)?;
+            kind.strategy.prepare_create(&ctx, &mut object)?;
+            let name = meta_text(&object, "name").to_owned();
+            let errors = kind.strategy.validate_create(&ctx, &object);
+            if !errors.is_empty() {
+                kind.strategy.deleted(&object);
+                return Err(kind.invalid(&name, errors));
+            }
+            for warning in kind.strategy.warnings(None, &object) {
+                ctx.warn(warning);
+            }
+            if !given_version.is_empty() && given_version != "0" {
+                return Err(Status::server_error(
+                    "resourceVersion should not be set on objects to be created",
+                ));
+            }
+            let table = self.table(kind);
+            let key = key(&call.namespace, &name);
+            let taken = || {
+                let status = Status::already_exists(&kind.group, &kind.plural, &name);
+                let deleting = table
+                    .get(&key)
+                    .is_some_and(|o| meta(&o.value()).contains_key("deletionTimestamp"));
+                if deleting {
+                    Status { message: format!("object is being deleted: {}", status.message), ..status }
+                } else {
+                    status
+                }
+            };
+            if call.write.dry_run {
+                if table.get(&key).is_some() {
+                    return Err(taken());
+                }
+                admission::validate_create(&ctx, kind, &object)?;
+                let outcome = Outcome::Object(Object::Value(object));
+                return Ok(Answer::ok(kind, outcome)
+                    .with_code(201)
+                    .with_warnings(ctx.warnings.into_inner()));
+            }
+            if table.get(&key).is_some() && !(generate && !base.is_empty()) {
+                return Err(taken());
+            }
+            admission::validate_create(&ctx, kind, &object)?;
+            let stored_form = if kind.strategy.is_storage_version() {
+                object
+            } else {
+                kind.strategy.to_storage(kind, object)
+            };
+            match table.create(&key, draft(kind, &stored_form)) {
+                Ok(stored) => {
+                    let outcome = Outcome::Object(Object::Stored(stored));
+                    return Ok(Answer::ok(kind, outcome)
+                        .with_code(201)
+                        .with_warnings(ctx.warnings.into_inner()));
+                }
+                Err(_) if generate && !base.is_empty() && attempt < GENERATED_TRIES => {
+                    kind.strategy.deleted(&stored_form);
+                }
+                Err(WriteError::Exists | WriteError::Missing | WriteError::Moved) => {
+                    kind.strategy.deleted(&stored_form);
+                    return Err(taken());
+                }
+            }
+        }
+        Err(Status::server_error("no free name was found"))
+    }
+
+    fn generated_name(&self, base: &str) -> String {
+        let mut end = base.len().min(GENERATED_BASE);
+        while !base.is_char_boundary(end) {
+            end -= 1;
+        }
+        format!("{}{}", &base[..end], self.entropy.suffix())
+    }
+
+    /// Objects are created in namespaces that exist and are not going away.
+    pub(super) fn check_namespace_lives(&self, call: &Call) -> Result<(), Status> {
+        if !call.kind.namespaced {
+            return Ok(());
+        }
+        let Some(namespace) = namespace_object(self, &call.namespace) else {
+            return Err(Status::not_found("", "namespaces", &call.namespace));
+        };
+        let terminating = namespace["status"]["phase"] == "Terminating"
+            || meta(&namespace).contains_key("deletionTimestamp");
+        if !terminating {
+            return Ok(());
+        }
+        let text = format!(
+            "unable to create new content in namespace {} because it is being terminated",
+            call.namespace
+        );
+        let cause = format!("namespace {} is being terminated", call.namespace);
+        Err(Status::forbidden(&call.kind.group, &call.kind.plural, &call.name, text).with_cause(
+            "NamespaceTerminating",
+            &cause,
+            "metadata.namespace",
+        ))
+    }
+}
+
+fn namespace_object(rest: &Rest, namespace: &str) -> Option<Value> {
+    super::strategy::Lookup::get(rest, "", "namespaces", "", namespace)
+}
+
+/// The namespace in a body must be that of the path; it is filled in where absent.
+pub(super) fn check_namespace(call: &Call, object: &mut Value) -> Result<(), Status> {
+    if !object.is_object() {
+        return Err(Status::bad_request("the body of the request is not an object"));
+    }
+    if object.get("metadata").is_some_and(|m| !m.is_object()) {
+        return Err(Status::bad_request("metadata is not an object"));
+    }
+    let given = meta_text(object, "namespace");
+    if !given.is_empty() && given != call.namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    if let Some(meta) = meta_mut(object) {
+        if call.namespace.is_empty() {
+            meta.remove("namespace");
+        } else {
+            meta.insert("namespace".into(), call.namespace.clone().into());
+        }
+    }
+    Ok(())
+}
+
+/// `metadata.resourceVersion: Invalid value: 0: must be specified for an update`; the kind shown is the plural.
+pub(super) fn version_required(call: &Call) -> Status {
+    let error = FieldError::invalid(
+        "metadata.resourceVersion",
+        &json!(0),
+        "must be specified for an update",
+    );
+    Status::invalid(&call.kind.group, &call.kind.plural, &call.name, vec![error])
+}
+
+/// An object that only has a name: what a watch bookmark and deletions of nothing look like.
+pub(super) fn named(namespace: &str, name: &str) -> Value {
+    let mut metadata = Map::new();
+    metadata.insert("name".into(), name.into());
+    if !namespace.is_empty() {
+        metadata.insert("namespace".into(), namespace.into());
+    }
+    json!({ "metadata": metadata })
+}

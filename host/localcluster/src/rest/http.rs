@@ -1,0 +1,505 @@
+//! From HTTP requests to calls and back.
+//!
+//! In: a request whose body has been read. Out: a response. Invariant: every path, method and body gets an answer.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::Stream;
+use http::{HeaderMap, HeaderValue, Method, header};
+use serde_json::Value;
+
+use super::answer::{Answer, Outcome};
+use super::negotiate::{self, Accept, DiscoveryForm, Shape};
+use super::options::{DeleteOptions, ListOptions, Query, Verb, WriteOptions};
+use super::path::{self, ResourcePath, Route};
+use super::read::Filter;
+use super::render::{Form, IncludeObject, Lines};
+use super::strategy::{Kind, User};
+use super::update::Change;
+use super::watch::Watcher;
+use super::{Call, Rest, body};
+use crate::faults::Verdict;
+use crate::patch::PatchType;
+use crate::schema;
+use crate::status::Status;
+
+/// A request whose body has been read.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Method.
+    pub method: Method,
+    /// Path as sent.
+    pub path: String,
+    /// Query as sent, without `?`.
+    pub query: String,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// Body.
+    pub body: Bytes,
+    /// Who the connection belongs to, by its client certificate or by the lack of any need for one.
+    pub identity: Option<User>,
+}
+
+/// The body of a response.
+pub enum Body {
+    /// All of it.
+    Full(Bytes),
+    /// Pieces until the end.
+    Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+}
+
+/// A response.
+pub type Response = http::Response<Body>;
+
+/// The connection is to be cut instead of an answer; only faults on request ask for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut;
+
+impl Request {
+    fn header(&self, name: header::HeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// How the answer of one request is written.
+struct Writer {
+    form: Form,
+    gzip: bool,
+}
+
+/// Answers longer than this are compressed for clients that take it.
+const GZIP_FROM: usize = 128 * 1024;
+
+impl Rest {
+    /// Answers a request.
+    pub async fn handle(self: &Arc<Self>, request: Request) -> Result<Response, Cut> {
+        let verdict = self.faults.judge(&request).await;
+        match verdict {
+            Verdict::Pass => Ok(self.answer(request).await),
+            Verdict::Refuse(status) => Ok(failure(&status)),
+            Verdict::Cut => Err(Cut),
+            Verdict::LoseAnswer => {
+                self.answer(request).await;
+                Err(Cut)
+            }
+        }
+    }
+
+    async fn answer(self: &Arc<Self>, request: Request) -> Response {
+        let Some(route) = path::route(&request.path) else {
+            return text(400, "400 Bad Request");
+        };
+        if let Route::Other(segments) = &route {
+            if let Some(response) = self.open_path(&request, segments) {
+                return response.unwrap_or_else(|status| failure(&status));
+            }
+        }
+        let user = match self.authenticate(&request) {
+            Ok(user) => user,
+            Err(status) => return failure(&status),
+        };
+        let result = match route {
+            Route::Resource(path) => self.resource(&request, path, user).await,
+            other => self.discover(&request, &other),
+        };
+        result.unwrap_or_else(|status| failure(&status))
+    }
+
+    fn discover(&self, request: &Request, route: &Route) -> Result<Response, Status> {
+        let accept = request.header(header::ACCEPT);
+        let kinds = self.registry.kinds();
+        let known = match route {
+            Route::Core | Route::Groups => true,
+            Route::Group(group) => !group.is_empty() && kinds.versions(group).is_some(),
+            Route::Version { group, version } => match kinds.versions(group) {
+                None => false,
+                Some(versions) if !versions.contains(version) => {
+                    return Err(Status::no_such_resource());
+                }
+                Some(_) => true,
+            },
+            Route::Other(segments) => return self.other_path(request, segments),
+            Route::Resource(_) => false,
+        };
+        if !known {
+            return Ok(not_found());
+        }
+        if request.method != Method::GET {
+            return Err(Status::method_not_allowed());
+        }
+        let whole = matches!(route, Route::Core | Route::Groups);
+        let (form, accept) = negotiate::negotiate_discovery(accept, whole)?;
+        let core = matches!(route, Route::Core);
+        if form == DiscoveryForm::Aggregated {
+            let (bytes, etag) = self.discovery.aggregated(&kinds, core, accept.yaml);
+            return Ok(cached(request, bytes, &etag, AGGREGATED_TYPE));
+        }
+        let document = match route {
+            Route::Core => crate::discovery::core_versions(),
+            Route::Groups => crate::discovery::groups(&kinds),
+            Route::Group(group) => crate::discovery::group(&kinds, group),
+            Route::Version { group, version } => crate::discovery::resources(&kinds, group, version),
+            Route::Other(_) | Route::Resource(_) => Value::Null,
+        };
+        let form = self.form(accept, IncludeObject::default());
+        Ok(object_response(200, form.encode(&document), accept.yaml))
+    }
+
+    fn form(&self, accept: Accept, include: IncludeObject) -> Form {
+        Form { accept, include, now: self.clock.now() }
+    }
+
+    async fn resource(
+        self: &Arc<Self>,
+        request: &Request,
+        path: ResourcePath,
+        user: User,
+    ) -> Result<Response, Status> {
+        let kinds = self.registry.kinds();
+        let Some(versions) = kinds.versions(&path.group) else { return Ok(not_found()) };
+        if !versions.contains(&path.version) {
+            return Err(Status::no_such_resource());
+        }
+        let kind = kinds
+            .find(&path.group, &path.version, &path.plural)
+            .cloned()
+            .ok_or_else(Status::no_such_resource)?;
+        let target = Target::of(&kind, &path, &request.method)?;
+        let query = Query::parse(&request.query);
+        let accept = negotiate::negotiate(request.header(header::ACCEPT))?;
+        let include = IncludeObject::parse(query.text("includeObject"))?;
+        let gzip = request
+            .header(header::ACCEPT_ENCODING)
+            .is_some_and(|list| list.split(',').any(|e| e.trim().starts_with("gzip")));
+        let writer = Writer { form: self.form(accept, include), gzip };
+        let call = Call {
+            kind,
+            namespace: path.namespace.clone().unwrap_or_default(),
+            name: path.name.clone().unwrap_or_default(),
+            sub: path.sub.clone().unwrap_or_default(),
+            user,
+            write: WriteOptions::default(),
+        };
+        check_segment(&call.name)?;
+        let answer = self.perform(request, &path, target, call, &query).await?;
+        writer.write(answer)
+    }
+
+    async fn perform(
+        self: &Arc<Self>,
+        request: &Request,
+        path: &ResourcePath,
+        target: Target,
+        mut call: Call,
+        query: &Query,
+    ) -> Result<Answer, Status> {
+        let agent = request.header(header::USER_AGENT).unwrap_or_default();
+        let content = request.header(header::CONTENT_TYPE);
+        match target {
+            Target::Read if path.watch => self.start_watch(&call, query, true),
+            Target::Collection => {
+                let watch = query.flag("watch").unwrap_or(false);
+                if watch {
+                    return self.start_watch(&call, query, false);
+                }
+                self.list(&call, &ListOptions::parse(query, false)?).await
+            }
+            Target::Read => {
+                let version = query.text("resourceVersion").unwrap_or_default();
+                self.get(&call, version).await
+            }
+            Target::Create => {
+                call.write = WriteOptions::parse(query, agent, Verb::Create)?;
+                if let Some(answer) = self.review(&call, content, &request.body)? {
+                    return Ok(answer);
+                }
+                let json = body::to_json(content, &request.body, call.kind.custom)?;
+                let decoded = schema::decode(&call.kind, &json, call.write.validation)?;
+                self.create(&call, decoded.object, decoded.warnings)
+            }
+            Target::Replace => {
+                call.write = WriteOptions::parse(query, agent, Verb::Update)?;
+                let json = body::to_json(content, &request.body, call.kind.custom)?;
+                let decoded = schema::decode(&call.kind, &json, call.write.validation)?;
+                self.update(&call, &Change::Put(decoded.object), decoded.warnings)
+            }
+            Target::Patch => {
+                let patch = PatchKind::of(content, &call.kind)?;
+                let verb = if patch == PatchKind::Apply { Verb::Apply } else { Verb::Patch };
+                call.write = WriteOptions::parse(query, agent, verb)?;
+                self.update(&call, &patch.change(&request.body), Vec::new())
+            }
+            Target::Delete => {
+                let options = delete_options(query, content, &request.body)?;
+                self.delete(&call, &options)
+            }
+            Target::DeleteCollection => {
+                let list = ListOptions::parse(query, false)?;
+                let options = delete_options(query, content, &request.body)?;
+                let filter = Filter::parse(&call.kind, &list.label_selector, &list.field_selector)?;
+                self.delete_collection(&call, &filter, list.limit, &options)
+            }
+            Target::Sub => self.subresource(request, call, query).await,
+        }
+    }
+
+    fn start_watch(&self, call: &Call, query: &Query, by_path: bool) -> Result<Answer, Status> {
+        let options = ListOptions::parse(query, by_path)?;
+        let watcher = self.watch(call, &options)?;
+        Ok(Answer::ok(&call.kind, Outcome::Watch(Box::new(watcher))))
+    }
+}
+
+/// What a path and a method ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    Collection,
+    Read,
+    Create,
+    Replace,
+    Patch,
+    Delete,
+    DeleteCollection,
+    Sub,
+}
+
+impl Target {
+    fn of(kind: &Kind, path: &ResourcePath, method: &Method) -> Result<Self, Status> {
+        if path.namespace.is_some() && !kind.namespaced {
+            return Err(Status::no_such_resource());
+        }
+        let everywhere = kind.namespaced && path.namespace.is_none();
+        if let Some(sub) = &path.sub {
+            let sub = kind.subresource(sub).ok_or_else(Status::no_such_resource)?;
+            if everywhere || path.watch {
+                return Err(Status::no_such_resource());
+            }
+            let verb = match *method {
+                Method::GET => "get",
+                Method::POST => "create",
+                Method::PUT => "update",
+                Method::PATCH => "patch",
+                Method::DELETE => "delete",
+                _ => "",
+            };
+            if !path.rest.is_empty() && sub.name != "proxy" {
+                return Err(Status::no_such_resource());
+            }
+            if !sub.verbs.contains(&verb) {
+                return Err(Status::method_not_allowed());
+            }
+            return Ok(Self::Sub);
+        }
+        let (target, verb) = match (path.name.is_some(), method) {
+            (true, _) if everywhere => return Err(Status::no_such_resource()),
+            (false, &Method::GET) if path.watch => (Self::Read, "watch"),
+            (true, &Method::GET) if path.watch => (Self::Read, "watch"),
+            _ if path.watch => return Err(Status::method_not_allowed()),
+            (false, &Method::GET) => (Self::Collection, "list"),
+            (true, &Method::GET) => (Self::Read, "get"),
+            (false, &Method::POST) if !everywhere => (Self::Create, "create"),
+            (true, &Method::PUT) => (Self::Replace, "update"),
+            (true, &Method::PATCH) => (Self::Patch, "patch"),
+            (true, &Method::DELETE) => (Self::Delete, "delete"),
+            (false, &Method::DELETE) if !everywhere => {
+                (Self::DeleteCollection, "deletecollection")
+            }
+            _ => return Err(Status::method_not_allowed()),
+        };
+        if kind.verbs.contains(&verb) { Ok(target) } else { Err(Status::method_not_allowed()) }
+    }
+}
+
+/// A patch by its content type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PatchKind {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+impl PatchKind {
+    pub(super) fn of(content_type: Option<&str>, kind: &Kind) -> Result<Self, Status> {
+        match body::media_type(content_type) {
+            "application/json-patch+json" => Ok(Self::Json),
+            "application/merge-patch+json" => Ok(Self::Merge),
+            "application/strategic-merge-patch+json" if !kind.custom => Ok(Self::Strategic),
+            "application/apply-patch+yaml" => Ok(Self::Apply),
+            _ if kind.custom => Err(Status::unsupported_media_type(
+                "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+            )),
+            _ => Err(Status::unsupported_media_type(
+                "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml",
+            )),
+        }
+    }
+
+    pub(super) fn change(self, text: &[u8]) -> Change<'_> {
+        match self {
+            Self::Json => Change::Patch(PatchType::Json, text),
+            Self::Merge => Change::Patch(PatchType::Merge, text),
+            Self::Strategic => Change::Patch(PatchType::Strategic, text),
+            Self::Apply => Change::Apply(text),
+        }
+    }
+}
+
+/// Names are single path segments.
+fn check_segment(name: &str) -> Result<(), Status> {
+    let why = match name {
+        "." | ".." => format!("may not be '{name}'"),
+        _ if name.contains('%') => "may not contain '%'".to_owned(),
+        _ => return Ok(()),
+    };
+    Err(Status::bad_request(format!("Name parameter invalid: {name:?}: {why}")))
+}
+
+fn delete_options(
+    query: &Query,
+    content_type: Option<&str>,
+    text: &[u8],
+) -> Result<DeleteOptions, Status> {
+    if text.is_empty() {
+        return DeleteOptions::from_query(query);
+    }
+    let json = body::to_json(content_type, text, false)?;
+    DeleteOptions::from_value(&schema::decode_delete_options(&json)?)
+}
+
+impl Writer {
+    fn write(self, answer: Answer) -> Result<Response, Status> {
+        let Answer { code, kind, outcome, warnings } = answer;
+        let yaml = self.form.accept.yaml;
+        let mut response = match outcome {
+            Outcome::Object(object) => object_response(code, self.form.object(&kind, &object)?, yaml),
+            Outcome::List(list) => {
+                let bytes = self.form.list(&kind, &list)?;
+                self.compressed(object_response(code, bytes.clone(), yaml), &bytes)
+            }
+            Outcome::Other(value) => object_response(code, self.form.encode(&value), yaml),
+            Outcome::Text(body) => text(code, &body),
+            Outcome::Empty => {
+                let mut response = http::Response::new(Body::Full(Bytes::new()));
+                *response.status_mut() = status_code(code);
+                response
+            }
+            Outcome::Watch(watcher) => {
+                if self.form.accept.shape == Shape::PartialList || yaml {
+                    return Err(negotiate::not_acceptable());
+                }
+                stream(*watcher, self.form)
+            }
+        };
+        for warning in warnings {
+            let escaped = warning.replace('\\', "\\\\").replace('"', "\\\"");
+            if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{escaped}\"")) {
+                response.headers_mut().append(header::WARNING, value);
+            }
+        }
+        Ok(response)
+    }
+
+    fn compressed(&self, mut response: Response, bytes: &[u8]) -> Response {
+        if !self.gzip || bytes.len() < GZIP_FROM {
+            return response;
+        }
+        use std::io::Write;
+        let mut encoder =
+            flate2::write::GzEncoder::new(Vec::with_capacity(bytes.len() / 8), flate2::Compression::fast());
+        if let Ok(packed) = encoder.write_all(bytes).and_then(|()| encoder.finish()) {
+            *response.body_mut() = Body::Full(packed.into());
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        }
+        response
+    }
+}
+
+fn stream(watcher: Watcher, form: Form) -> Response {
+    let lines = Lines::new(form);
+    let batches = futures::stream::unfold((watcher, lines), |(mut watcher, mut lines)| async {
+        let items = watcher.next().await?;
+        let kind = watcher.kind().clone();
+        let pieces: Vec<Bytes> = items.iter().map(|item| lines.line(&kind, item)).collect();
+        Some((futures::stream::iter(pieces), (watcher, lines)))
+    });
+    let pieces = futures::StreamExt::flatten(batches);
+    let mut response = http::Response::new(Body::Stream(Box::pin(pieces)));
+    set_type(&mut response, "application/json");
+    response
+}
+
+const AGGREGATED_TYPE: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+fn status_code(code: u16) -> http::StatusCode {
+    http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+fn set_type(response: &mut Response, media_type: &'static str) {
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+}
+
+pub(super) fn object_response(code: u16, bytes: Bytes, yaml: bool) -> Response {
+    let mut response = http::Response::new(Body::Full(bytes));
+    *response.status_mut() = status_code(code);
+    set_type(&mut response, if yaml { "application/yaml" } else { "application/json" });
+    response
+}
+
+pub(super) fn text(code: u16, body: &str) -> Response {
+    let mut response = http::Response::new(Body::Full(Bytes::copy_from_slice(body.as_bytes())));
+    *response.status_mut() = status_code(code);
+    set_type(&mut response, "text/plain; charset=utf-8");
+    response
+}
+
+/// A plain text.
+pub fn text_response(code: u16, body: &str) -> Response {
+    text(code, body)
+}
+
+pub(super) fn not_found() -> Response {
+    text(404, "404 page not found\n")
+}
+
+/// The answer of a failure.
+pub fn failure(status: &Status) -> Response {
+    let bytes = Bytes::from(status.to_value().to_string());
+    let mut response = object_response(status.code, bytes, false);
+    let wait = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    if wait > 0 {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait));
+    }
+    response
+}
+
+/// An answer that clients keep: 304 if they have it already.
+pub(super) fn cached(
+    request: &Request,
+    bytes: Bytes,
+    etag: &str,
+    media_type: &'static str,
+) -> Response {
+    let quoted = format!("\"{etag}\"");
+    let known = request.header(header::IF_NONE_MATCH).is_some_and(|given| {
+        given.split(',').any(|tag| tag.trim() == quoted)
+    });
+    let mut response = http::Response::new(Body::Full(if known { Bytes::new() } else { bytes }));
+    if known {
+        *response.status_mut() = http::StatusCode::NOT_MODIFIED;
+    }
+    set_type(&mut response, media_type);
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
+    headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+    if let Ok(value) = HeaderValue::from_str(&quoted) {
+        headers.insert(header::ETAG, value);
+    }
+    response
+}

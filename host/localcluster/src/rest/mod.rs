@@ -1,0 +1,253 @@
+//! The REST layer: what a request means, from its verb down to the store.
+//!
+//! In: calls with decoded options. Out: answers, in the form of objects and not yet of bytes. Invariant: a call that
+//! fails has changed nothing.
+
+pub mod answer;
+mod body;
+pub mod clock;
+mod create;
+mod delete;
+mod http;
+mod inprocess;
+mod negotiate;
+pub mod options;
+pub(crate) mod path;
+mod paths;
+mod read;
+pub mod registry;
+mod render;
+mod review;
+pub mod strategy;
+mod subresource;
+mod tokens;
+mod update;
+mod watch;
+
+use std::cell::RefCell;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Map, Value};
+
+use crate::discovery::Discovery;
+use crate::faults::Faults;
+use crate::status::Status;
+use crate::storage::{Store, Stored, Table, WriteError};
+pub use answer::{Answer, Object};
+pub use http::{Body, Cut, Request, Response, failure, text_response};
+pub use inprocess::{InProcess, Target, WatchEvent, Watching};
+pub use paths::AdminHandler;
+pub use tokens::admin;
+use options::WriteOptions;
+use registry::Registry;
+use strategy::{Ctx, Kind, Lookup, User};
+
+/// The API server without its sockets.
+pub struct Rest {
+    pub(crate) store: Arc<Store>,
+    pub(crate) registry: Registry,
+    pub(crate) clock: clock::Clock,
+    pub(crate) entropy: clock::Entropy,
+    pub(crate) faults: Faults,
+    pub(crate) discovery: Discovery,
+    tokens: tokens::Tokens,
+    service_range: String,
+    admin_endpoint: bool,
+    extra_admin: OnceLock<AdminHandler>,
+}
+
+/// What a [`Rest`] is made of.
+pub struct RestConfig {
+    /// Objects.
+    pub store: Arc<Store>,
+    /// Time.
+    pub clock: clock::Clock,
+    /// Seed of uids and generated names; none for real randomness.
+    pub seed: Option<u64>,
+    /// Bearer token of the administrator.
+    pub admin_token: String,
+    /// Serve `/localcluster/`, where faults are asked for.
+    pub admin_endpoint: bool,
+}
+
+/// One write or read of an object.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// What kind.
+    pub kind: Arc<Kind>,
+    /// Empty for cluster scope.
+    pub namespace: String,
+    /// Empty for a collection.
+    pub name: String,
+    /// Subresource; empty for the object itself.
+    pub sub: String,
+    /// Who asks.
+    pub user: User,
+    /// Options of a write.
+    pub write: WriteOptions,
+}
+
+impl Rest {
+    /// Serves the built-in kinds.
+    pub fn new(config: RestConfig) -> Arc<Self> {
+        let entropy = clock::Entropy::new(config.seed);
+        let rest = Self {
+            tokens: tokens::Tokens::new(entropy.bytes(), config.admin_token),
+            store: config.store,
+            registry: Registry::new(crate::kinds::builtin()),
+            clock: config.clock,
+            faults: Faults::new(config.seed),
+            entropy,
+            discovery: Discovery::default(),
+            service_range: "10.0.0.0/16".into(),
+            admin_endpoint: config.admin_endpoint,
+            extra_admin: OnceLock::new(),
+        };
+        Arc::new(rest)
+    }
+
+    /// The kinds served.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The objects.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Range of cluster IPs.
+    pub fn service_range(&self) -> &str {
+        &self.service_range
+    }
+
+    /// Faults on request.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// Where objects of a kind are kept.
+    pub(crate) fn table(&self, kind: &Kind) -> Arc<Table> {
+        if let Some(table) = self.store.existing(&kind.storage) {
+            return table;
+        }
+        let kinds = self.registry.kinds();
+        let stored = kinds.stored(&kind.storage).map_or_else(|| kind.type_meta(), |k| k.type_meta());
+        self.store.table(&kind.storage, &stored)
+    }
+
+    pub(crate) fn ctx<'a>(&'a self, call: &'a Call) -> Ctx<'a> {
+        Ctx {
+            kind: &call.kind,
+            lookup: self,
+            namespace: &call.namespace,
+            user: &call.user,
+            now: self.clock.seconds(),
+            dry_run: call.write.dry_run,
+            warnings: RefCell::default(),
+        }
+    }
+
+    fn lookup_table(&self, group: &str, plural: &str) -> Option<(Arc<Kind>, Arc<Table>)> {
+        let kinds = self.registry.kinds();
+        let id = strategy::StorageId { group: group.into(), plural: plural.into() };
+        let kind = kinds.stored(&id)?.clone();
+        let table = self.table(&kind);
+        Some((kind, table))
+    }
+}
+
+impl Call {
+    /// Key of the object in its table.
+    pub fn key(&self) -> String {
+        key(&self.namespace, &self.name)
+    }
+}
+
+/// `namespace/name`, or `name` for cluster scope.
+pub fn key(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
+}
+
+impl Lookup for Rest {
+    fn get(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Value> {
+        let (_, table) = self.lookup_table(group, plural)?;
+        table.get(&key(namespace, name)).map(|stored| with_version(&stored))
+    }
+
+    fn list(&self, group: &str, plural: &str, namespace: &str) -> Vec<Value> {
+        let Some((_, table)) = self.lookup_table(group, plural) else { return Vec::new() };
+        let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+        let range = crate::storage::Range { prefix: &prefix, ..Default::default() };
+        let listing = table.list(&range, &|_, _| true).unwrap_or_default();
+        listing.items.iter().map(|(_, stored)| with_version(stored)).collect()
+    }
+
+    fn modify(
+        &self,
+        group: &str,
+        plural: &str,
+        namespace: &str,
+        name: &str,
+        change: &mut dyn FnMut(&mut Value) -> Result<bool, Status>,
+    ) -> Result<bool, Status> {
+        let Some((kind, table)) = self.lookup_table(group, plural) else { return Ok(false) };
+        let key = key(namespace, name);
+        loop {
+            let Some(current) = table.get(&key) else { return Ok(false) };
+            let mut object = current.value();
+            if !change(&mut object)? {
+                return Ok(true);
+            }
+            match table.update(&key, current.rv, draft(&kind, &object)) {
+                Ok(_) => return Ok(true),
+                Err(WriteError::Moved) => {}
+                Err(_) => return Ok(false),
+            }
+        }
+    }
+}
+
+/// The object with its version; without kind and apiVersion.
+fn with_version(stored: &Stored) -> Value {
+    stored.value()
+}
+
+/// Encodes an object in its stored form.
+pub(crate) fn draft(kind: &Kind, object: &Value) -> crate::storage::Draft {
+    crate::storage::Draft::new(object, &kind.strategy.fields(object))
+}
+
+pub(crate) fn meta(object: &Value) -> &Map<String, Value> {
+    static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
+    object.get("metadata").and_then(Value::as_object).unwrap_or(&EMPTY)
+}
+
+pub(crate) fn meta_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
+    let object = object.as_object_mut()?;
+    object.entry("metadata").or_insert_with(|| Value::Object(Map::new())).as_object_mut()
+}
+
+pub(crate) fn meta_text<'a>(object: &'a Value, key: &str) -> &'a str {
+    meta(object).get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Finalizers of an object.
+pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
+    let list = meta(object).get("finalizers").and_then(Value::as_array);
+    list.map(|l| l.iter().filter_map(Value::as_str).collect()).unwrap_or_default()
+}
+
+pub(crate) fn drop_type_meta(object: &mut Value) {
+    if let Some(map) = object.as_object_mut() {
+        map.remove("kind");
+        map.remove("apiVersion");
+    }
+}
+
+pub(crate) fn add_type_meta(kind: &Kind, object: &mut Value) {
+    if let Some(map) = object.as_object_mut() {
+        map.insert("kind".into(), kind.kind.clone().into());
+        map.insert("apiVersion".into(), kind.api_version().into());
+    }
+}

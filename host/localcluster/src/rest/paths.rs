@@ -1,0 +1,158 @@
+//! Paths outside the API groups: health, version, OpenAPI, and the admin endpoint where it is switched on.
+
+use std::sync::Arc;
+
+use http::{Method, header};
+use serde_json::{Value, json};
+
+use super::Rest;
+use super::http::{Request, Response, cached, not_found, object_response, text};
+use crate::discovery;
+use crate::faults::Rule;
+use crate::status::Status;
+
+/// Where faults are asked for, if the cluster was started with that.
+const ADMIN: &str = "localcluster";
+
+impl Rest {
+    /// Paths that need no credential.
+    pub(super) fn open_path(
+        &self,
+        request: &Request,
+        segments: &[String],
+    ) -> Option<Result<Response, Status>> {
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let response = match segments.as_slice() {
+            ["version"] => {
+                let body = discovery::version().to_string();
+                object_response(200, body.into(), false)
+            }
+            ["healthz" | "livez" | "readyz"] => self.health(request),
+            ["healthz" | "livez" | "readyz", check] => {
+                if !CHECKS.contains(check) {
+                    return Some(Ok(not_found()));
+                }
+                text(200, "ok")
+            }
+            _ => return None,
+        };
+        if request.method != Method::GET {
+            return Some(Err(Status::method_not_allowed()));
+        }
+        Some(Ok(response))
+    }
+
+    fn health(&self, request: &Request) -> Response {
+        if !request.query.split('&').any(|pair| pair == "verbose" || pair.starts_with("verbose=")) {
+            return text(200, "ok");
+        }
+        let name = request.path.trim_matches('/');
+        let lines: String = CHECKS.iter().map(|check| format!("[+]{check} ok\n")).collect();
+        text(200, &format!("{lines}{name} check passed\n"))
+    }
+
+    /// Paths that need one.
+    pub(super) fn other_path(
+        &self,
+        request: &Request,
+        segments: &[String],
+    ) -> Result<Response, Status> {
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let kinds = self.registry.kinds();
+        match segments.as_slice() {
+            [] => {
+                let mut paths = vec!["/api".to_owned(), "/api/v1".into(), "/apis".into()];
+                for kind in kinds.all().iter().filter(|kind| !kind.group.is_empty()) {
+                    paths.push(format!("/apis/{}", kind.group));
+                    paths.push(format!("/apis/{}/{}", kind.group, kind.version));
+                }
+                paths.extend(["healthz", "livez", "openapi/v3", "readyz", "version"].map(|p| format!("/{p}")));
+                paths.sort();
+                paths.dedup();
+                Ok(object_response(200, json!({ "paths": paths }).to_string().into(), false))
+            }
+            ["openapi", "v3"] => {
+                Ok(self.openapi(request, &discovery::openapi_index(&kinds)))
+            }
+            ["openapi", "v3", "api", version] if kinds.versions("").is_some_and(|all| all.iter().any(|v| v == version)) => {
+                Ok(self.openapi(request, &discovery::openapi_document(&kinds, "", version)))
+            }
+            ["openapi", "v3", "apis", group, version]
+                if kinds.versions(group).is_some_and(|all| all.iter().any(|v| v == version)) =>
+            {
+                Ok(self.openapi(request, &discovery::openapi_document(&kinds, group, version)))
+            }
+            [ADMIN, rest @ ..] if self.admin_endpoint => self.admin(request, rest),
+            _ => Ok(not_found()),
+        }
+    }
+
+    fn openapi(&self, request: &Request, document: &Value) -> Response {
+        let body = document.to_string();
+        let tag = discovery::hash(body.as_bytes());
+        let mut response = cached(request, body.into(), &tag, "application/json");
+        if request.query.split('&').any(|pair| pair.starts_with("hash=")) {
+            // The hash is in the address, so the content behind it never changes.
+            let headers = response.headers_mut();
+            headers.insert(header::CACHE_CONTROL, http::HeaderValue::from_static("public, immutable"));
+            let year = self.clock.now().saturating_add(jiff::SignedDuration::from_hours(24 * 365));
+            if let Ok(year) = year {
+                let text = year.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+                if let Ok(value) = http::HeaderValue::from_str(&text) {
+                    headers.insert(header::EXPIRES, value);
+                }
+            }
+        }
+        response
+    }
+
+    fn admin(&self, request: &Request, rest: &[&str]) -> Result<Response, Status> {
+        let done = |value: Value| Ok(object_response(200, value.to_string().into(), false));
+        match (rest, &request.method) {
+            (["faults"], &Method::GET) => {
+                let rules = self.faults.list();
+                let rules: Vec<_> =
+                    rules.into_iter().map(|(id, rule)| json!({"id": id, "rule": rule})).collect();
+                done(json!({ "faults": rules }))
+            }
+            (["faults"], &Method::POST) => {
+                let rule = Rule::parse(&request.body)
+                    .map_err(|error| Status::bad_request(error.to_string()))?;
+                done(json!({ "id": self.faults.add(rule) }))
+            }
+            (["faults"], &Method::DELETE) => {
+                self.faults.clear();
+                done(json!({}))
+            }
+            (["faults", id], &Method::DELETE) => {
+                if id.parse().is_ok_and(|id| self.faults.remove(id)) {
+                    done(json!({}))
+                } else {
+                    Ok(not_found())
+                }
+            }
+            (["compact"], &Method::POST) => {
+                let rv = self.store.version();
+                self.store.compact(rv);
+                done(json!({ "resourceVersion": rv.to_string() }))
+            }
+            _ => match self.extra_admin.get() {
+                Some(handler) => handler(request, rest),
+                None => Ok(not_found()),
+            },
+        }
+    }
+
+    /// Adds paths below the admin endpoint, as for commands to simulated nodes. Only the first call counts.
+    pub fn extend_admin(&self, handler: AdminHandler) {
+        // A second handler would be a mistake of this crate; the first one stays.
+        let _ = self.extra_admin.set(handler);
+    }
+}
+
+/// Answers a request below the admin endpoint; the segments behind its name are given.
+pub type AdminHandler =
+    Arc<dyn Fn(&Request, &[&str]) -> Result<Response, Status> + Send + Sync>;
+
+/// Names under which health can be asked for in parts.
+const CHECKS: &[&str] = &["ping", "log", "etcd", "poststarthook"];

@@ -1,0 +1,316 @@
+//! Subresources: views that are written like the object, and the few that do something else.
+
+use std::sync::{Arc, LazyLock};
+
+use http::{Method, header};
+use serde_json::{Value, json};
+
+use super::answer::{Answer, Object, Outcome};
+use super::http::{PatchKind, Request};
+use super::options::{DeleteOptions, Query, Verb, WriteOptions};
+use super::strategy::{Kind, StorageId, Strategy};
+use super::update::{Change, check_name};
+use super::{Call, Rest, body, draft, meta, meta_mut, meta_text};
+use crate::status::{FieldError, Status};
+use crate::storage::WriteError;
+use crate::{admission, patch, schema};
+
+struct Plain;
+impl Strategy for Plain {}
+
+/// The Scale that stands for an object while it is patched.
+static SCALE: LazyLock<Kind> = LazyLock::new(|| Kind {
+    group: "autoscaling".into(),
+    version: "v1".into(),
+    plural: "scales".into(),
+    singular: "scale".into(),
+    kind: "Scale".into(),
+    list_kind: "ScaleList".into(),
+    short_names: Vec::new(),
+    categories: Vec::new(),
+    namespaced: true,
+    verbs: Vec::new(),
+    subresources: Vec::new(),
+    storage: StorageId { group: "autoscaling".into(), plural: "scales".into() },
+    storage_version_hash: String::new(),
+    custom: false,
+    strategy: Arc::new(Plain),
+});
+
+impl Rest {
+    /// A request to a subresource that its kind serves.
+    pub(super) async fn subresource(
+        &self,
+        request: &Request,
+        mut call: Call,
+        query: &Query,
+    ) -> Result<Answer, Status> {
+        let content = header_text(request, header::CONTENT_TYPE);
+        let agent = header_text(request, header::USER_AGENT).unwrap_or_default();
+        let verb = match request.method {
+            Method::POST => Verb::Create,
+            Method::PUT => Verb::Update,
+            Method::PATCH if PatchKind::of(content, &call.kind)? == PatchKind::Apply => Verb::Apply,
+            _ => Verb::Patch,
+        };
+        if request.method != Method::GET {
+            call.write = WriteOptions::parse(query, agent, verb)?;
+        }
+        let json = || body::to_json(content, &request.body, false);
+        let typed = |version: &str, kind: &str| {
+            schema::decode_as(version, kind, &json()?, call.write.validation)
+        };
+        match (call.sub.as_str(), &request.method) {
+            ("scale", &Method::GET) => self.read_scale(&call),
+            ("scale", &Method::PUT) => {
+                let scale = typed("autoscaling/v1", "Scale")?;
+                check_name(&call, &scale.object)?;
+                self.write_scale(&call, &|_| Ok(scale.object.clone()))
+            }
+            ("scale", _) => {
+                let patch_kind = PatchKind::of(content, &call.kind)?;
+                self.patch_scale(&call, patch_kind, &request.body)
+            }
+            ("binding", _) => {
+                let binding = typed("v1", "Binding")?.object;
+                self.bind(&call, &binding, binding["target"]["name"].as_str().unwrap_or_default())
+            }
+            ("eviction", _) => self.evict(&call, &typed("policy/v1", "Eviction")?.object),
+            ("token", _) => {
+                let wanted = typed("authentication.k8s.io/v1", "TokenRequest")?.object;
+                self.request_token(&call, wanted)
+            }
+            ("log", &Method::GET) => self.log(&call),
+            (_, &Method::GET) => {
+                self.get(&call, query.text("resourceVersion").unwrap_or_default()).await
+            }
+            (_, &Method::PUT) => {
+                let text = body::to_json(content, &request.body, call.kind.custom)?;
+                let decoded = schema::decode(&call.kind, &text, call.write.validation)?;
+                self.update(&call, &Change::Put(decoded.object), decoded.warnings)
+            }
+            (_, &Method::PATCH) => {
+                let patch_kind = PatchKind::of(content, &call.kind)?;
+                self.update(&call, &patch_kind.change(&request.body), Vec::new())
+            }
+            _ => Err(Status::method_not_allowed()),
+        }
+    }
+
+    fn read_scale(&self, call: &Call) -> Result<Answer, Status> {
+        let stored = self.table(&call.kind).get(&call.key());
+        let stored = stored.ok_or_else(|| call.kind.not_found(&call.name))?;
+        let object = Object::Stored(stored).value(&call.kind);
+        let scale = call.kind.strategy.scale(&call.kind, &object)?;
+        Ok(Answer::ok(&call.kind, Outcome::Other(scale)))
+    }
+
+    /// Writes the replicas of the Scale that `make` makes of the present one.
+    fn write_scale(
+        &self,
+        call: &Call,
+        make: &dyn Fn(&Value) -> Result<Value, Status>,
+    ) -> Result<Answer, Status> {
+        let kind = &call.kind;
+        let edit = |object: &mut Value| {
+            let present = kind.strategy.scale(kind, object)?;
+            let scale = make(&present)?;
+            let uid = meta_text(&scale, "uid");
+            if !uid.is_empty() && uid != meta_text(object, "uid") {
+                let text = format!(
+                    "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                    meta_text(object, "uid")
+                );
+                return Err(Status::conflict(&kind.group, &kind.plural, &call.name, text));
+            }
+            kind.strategy.set_scale(kind, object, &scale)?;
+            let version = meta_text(&scale, "resourceVersion");
+            if let (Some(meta), false) = (meta_mut(object), version.is_empty()) {
+                meta.insert("resourceVersion".into(), version.into());
+            }
+            Ok(())
+        };
+        let answer = self.update(call, &Change::Edit(&edit), Vec::new())?;
+        let Outcome::Object(object) = &answer.outcome else { return Ok(answer) };
+        let scale = kind.strategy.scale(kind, &object.value(kind))?;
+        Ok(Answer { outcome: Outcome::Other(scale), ..answer })
+    }
+
+    fn patch_scale(&self, call: &Call, patch_kind: PatchKind, text: &[u8]) -> Result<Answer, Status> {
+        let options = self.patch_options(call, &self.clock.seconds());
+        self.write_scale(call, &|present| {
+            let patched = match patch_kind.change(text) {
+                Change::Patch(patch_type, text) => {
+                    patch::apply(&SCALE, patch_type, present, text, &options)?
+                }
+                _ => patch::apply_ssa(&SCALE, Some(present), text, &options)?,
+            };
+            check_name(call, &patched.object)?;
+            Ok(patched.object)
+        })
+    }
+
+    /// Binds a pod to a node.
+    pub(super) fn bind(&self, call: &Call, binding: &Value, node: &str) -> Result<Answer, Status> {
+        if node.is_empty() {
+            return Err(Status::server_error("target.name: Required value"));
+        }
+        let kind = self.registry.kinds().find("", "v1", "pods").cloned();
+        let kind = kind.ok_or_else(Status::no_such_resource)?;
+        let table = self.table(&kind);
+        let key = call.key();
+        loop {
+            let current = table.get(&key).ok_or_else(|| kind.not_found(&call.name))?;
+            let old = current.value();
+            let mut pod = old.clone();
+            let refuse =
+                |text: String| Err(Status::conflict("", "pods/binding", &call.name, text));
+            if meta(&pod).contains_key("deletionTimestamp") {
+                return refuse(format!(
+                    "pod {} is being deleted, cannot be assigned to a host",
+                    call.name
+                ));
+            }
+            let uid = meta_text(binding, "uid");
+            if !uid.is_empty() && uid != meta_text(&pod, "uid") {
+                return refuse(format!(
+                    "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                    meta_text(&pod, "uid")
+                ));
+            }
+            if let Some(present) = pod["spec"]["nodeName"].as_str().filter(|n| !n.is_empty()) {
+                return refuse(format!(
+                    "pod {} is already assigned to node \"{present}\"",
+                    call.name
+                ));
+            }
+            let gates = pod["spec"]["schedulingGates"].as_array().is_some_and(|g| !g.is_empty());
+            if gates {
+                return refuse(format!("pod {} has non-empty .spec.schedulingGates", call.name));
+            }
+            pod["spec"]["nodeName"] = node.into();
+            copy_annotations(binding, &mut pod);
+            self.set_scheduled(&mut pod);
+            if call.write.dry_run {
+                return Ok(created());
+            }
+            let now = self.clock.seconds();
+            let manager = &call.write.manager;
+            patch::managed::on_write(&kind, Some(&old), &mut pod, manager, "binding", &now);
+            match table.update(&key, current.rv, draft(&kind, &pod)) {
+                Ok(_) => return Ok(created()),
+                Err(WriteError::Moved) => {}
+                Err(_) => return Err(kind.not_found(&call.name)),
+            }
+        }
+    }
+
+    fn set_scheduled(&self, pod: &mut Value) {
+        let wanted = json!({
+            "type": "PodScheduled", "status": "True", "lastProbeTime": null,
+            "lastTransitionTime": self.clock.seconds(),
+        });
+        if !pod["status"].is_object() {
+            pod["status"] = json!({});
+        }
+        let conditions = &mut pod["status"]["conditions"];
+        if !conditions.is_array() {
+            *conditions = json!([]);
+        }
+        let Some(list) = conditions.as_array_mut() else { return };
+        match list.iter_mut().find(|c| c["type"] == "PodScheduled") {
+            Some(present) if present["status"] == "True" => {}
+            Some(present) => *present = wanted,
+            None => list.push(wanted),
+        }
+    }
+
+    fn evict(&self, call: &Call, eviction: &Value) -> Result<Answer, Status> {
+        let name = meta_text(eviction, "name");
+        if name != call.name {
+            return Err(Status::bad_request("name in URL does not match name in Eviction object"));
+        }
+        let mut options = DeleteOptions::from_value(&eviction["deleteOptions"])?;
+        options.dry_run |= call.write.dry_run;
+        let table = self.table(&call.kind);
+        let stored = table.get(&call.key()).ok_or_else(|| call.kind.not_found(&call.name))?;
+        self.check_namespace_lives(call)?;
+        let pod = stored.value();
+        admission::check_eviction(&self.ctx(call), &pod, options.dry_run)?;
+        self.delete(call, &options)?;
+        Ok(created())
+    }
+
+    fn request_token(&self, call: &Call, mut wanted: Value) -> Result<Answer, Status> {
+        const DEFAULT_SECONDS: i64 = 3600;
+        let stored = self.table(&call.kind).get(&call.key());
+        let account = stored.ok_or_else(|| call.kind.not_found(&call.name))?.value();
+        let seconds = wanted["spec"]["expirationSeconds"].as_i64().unwrap_or(DEFAULT_SECONDS);
+        let refuse = |detail: &str| {
+            let error = FieldError::invalid("spec.expirationSeconds", &json!(seconds), detail);
+            Err(Status::invalid("authentication.k8s.io", "TokenRequest", "", vec![error]))
+        };
+        if seconds < 600 {
+            return refuse("may not specify a duration less than 10 minutes");
+        }
+        if seconds > 1 << 32 {
+            return refuse("may not specify a duration larger than 2^32 seconds");
+        }
+        let audiences = match wanted["spec"]["audiences"].as_array() {
+            Some(list) if !list.is_empty() => json!(list),
+            _ => json!([super::tokens::AUDIENCE]),
+        };
+        let id = self.entropy.uid();
+        let subject = super::tokens::Subject {
+            namespace: &call.namespace,
+            name: &call.name,
+            uid: meta_text(&account, "uid"),
+        };
+        let now = self.clock.now();
+        let (token, expires) = self.tokens.issue(&subject, &audiences, seconds, now, &id);
+        wanted["kind"] = "TokenRequest".into();
+        wanted["apiVersion"] = "authentication.k8s.io/v1".into();
+        wanted["metadata"] = json!({
+            "name": call.name, "namespace": call.namespace,
+            "uid": meta_text(&account, "uid"), "creationTimestamp": super::clock::seconds(now),
+        });
+        let bound = wanted["spec"].get("boundObjectRef").cloned().unwrap_or(Value::Null);
+        wanted["spec"] = json!({
+            "audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound,
+        });
+        wanted["status"] = json!({"token": token, "expirationTimestamp": expires});
+        Ok(Answer::ok(&call.kind, Outcome::Other(wanted)).with_code(201))
+    }
+
+    fn log(&self, call: &Call) -> Result<Answer, Status> {
+        let stored = self.table(&call.kind).get(&call.key());
+        let pod = stored.ok_or_else(|| call.kind.not_found(&call.name))?.value();
+        let scheduled = pod["spec"]["nodeName"].as_str().is_some_and(|n| !n.is_empty());
+        if !scheduled {
+            return Ok(Answer::ok(&call.kind, Outcome::Empty).with_code(204));
+        }
+        Ok(Answer::ok(&call.kind, Outcome::Text(String::new())))
+    }
+}
+
+fn copy_annotations(binding: &Value, pod: &mut Value) {
+    let Some(given) = meta(binding).get("annotations").and_then(Value::as_object) else { return };
+    if let Some(meta) = meta_mut(pod) {
+        let present = meta.entry("annotations").or_insert_with(|| json!({}));
+        if let Some(present) = present.as_object_mut() {
+            present.extend(given.iter().map(|(k, v)| (k.clone(), v.clone())));
+        }
+    }
+}
+
+/// What actions answer with.
+fn created() -> Answer {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
+    });
+    Answer::ok(&Arc::new(SCALE.clone()), Outcome::Other(status)).with_code(201)
+}
+
+fn header_text(request: &Request, name: header::HeaderName) -> Option<&str> {
+    request.headers.get(name)?.to_str().ok()
+}
