@@ -1,9 +1,12 @@
 //! Events: what controllers have to tell people, written to the cluster.
 //!
 //! In: what happened to which object, from the executor. Out: core/v1 Events,
-//! combined and rate limited as `kubectl` users know them from other
-//! controllers. Invariant: recording never waits; what there is no room for is
-//! dropped and counted.
+//! combined and rate limited as users know them from other controllers.
+//! Invariant: recording never waits; what there is no room for is dropped and
+//! counted.
+
+mod correlate;
+mod writer;
 
 use std::sync::{
     Arc,
@@ -14,6 +17,7 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::{api::ApiClient, clock::SharedClock, contract::EventKind, entropy::Entropy};
+use writer::Writer;
 
 /// Events waiting to be written, at most.
 const QUEUE: usize = 1000;
@@ -55,13 +59,14 @@ pub struct Occurrence {
 /// Takes events and writes them in the background.
 #[derive(Clone)]
 pub struct EventRecorder {
-    queue: mpsc::Sender<Occurrence>,
+    queue: mpsc::Sender<(Occurrence, jiff::Timestamp)>,
+    clock: SharedClock,
     dropped: Arc<AtomicU64>,
 }
 
 impl EventRecorder {
-    /// Starts the writer. It ends, once what waits has been tried, when
-    /// `cancel` fires or all recorders are gone.
+    /// Starts the writer. It ends when `cancel` fires or the last recorder is
+    /// gone, after one more try of what waits.
     pub fn start(
         api: ApiClient,
         clock: SharedClock,
@@ -69,24 +74,25 @@ impl EventRecorder {
         cancel: CancellationToken,
     ) -> (Self, JoinHandle<()>) {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let task = tokio::spawn(async move {
-            let _ = (api, clock, entropy, cancel);
-            let mut waiting = waiting;
-            while waiting.recv().await.is_some() {}
-        });
-        (Self { queue, dropped: Arc::default() }, task)
+        let task = tokio::spawn(Writer::new(api, entropy, cancel).run(waiting));
+        (Self { queue, clock, dropped: Arc::default() }, task)
     }
 
     /// Takes an event, or drops it if too many wait.
     pub fn record(&self, occurrence: Occurrence) {
-        if let Err(mpsc::error::TrySendError::Full(lost)) = self.queue.try_send(occurrence) {
+        if let Err(mpsc::error::TrySendError::Full((lost, _))) =
+            self.queue.try_send((occurrence, self.clock.now()))
+        {
             let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
-            tracing::warn!(
-                controller = lost.controller,
-                reason = lost.reason,
-                dropped,
-                "too many events wait, dropped one"
-            );
+            // One line for the first and for each thousandth.
+            if dropped % 1000 == 1 {
+                tracing::warn!(
+                    controller = lost.controller,
+                    reason = lost.reason,
+                    dropped,
+                    "dropped an event: too many wait to be written"
+                );
+            }
         }
     }
 

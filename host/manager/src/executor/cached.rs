@@ -21,7 +21,8 @@ pub trait Cached: Send + Sync {
     fn uid_state(&self, resource: u32, namespace: &str, name: &str, uid: &str) -> UidState;
     /// What the cache holds under this name.
     fn by_name(&self, resource: u32, namespace: &str, name: &str) -> Option<Seen>;
-    /// Whether the cluster does not serve a resource (any more).
+    /// Whether no informer follows a resource (any more), most often because the
+    /// cluster does not serve it.
     fn absent(&self, resource: u32) -> bool;
     /// Ticks whenever another answer may have changed.
     fn progress(&self) -> watch::Receiver<u64>;
@@ -31,11 +32,17 @@ pub trait Cached: Send + Sync {
 pub trait SeenBy: Send + Sync {
     /// The object behind a ref, if the module's view of it is still that one.
     fn current(&self, object: &ObjectRef) -> Option<Seen>;
+    /// Path of an array within a merge patch of which the module sees only part.
+    fn pruned_array(&self, resource: u32, patch: &serde_json::Value) -> Option<String>;
 }
 
 impl SeenBy for ModuleView {
     fn current(&self, object: &ObjectRef) -> Option<Seen> {
         ModuleView::current(self, object)
+    }
+
+    fn pruned_array(&self, resource: u32, patch: &serde_json::Value) -> Option<String> {
+        ModuleView::pruned_array(self, resource, patch)
     }
 }
 
@@ -67,7 +74,7 @@ impl Cached for SharedCache {
     }
 
     fn absent(&self, resource: u32) -> bool {
-        self.registry.state(resource) == SyncState::Absent
+        matches!(self.registry.state(resource), SyncState::Absent | SyncState::Uncached)
     }
 
     fn progress(&self) -> watch::Receiver<u64> {

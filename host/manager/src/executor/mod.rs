@@ -6,10 +6,21 @@
 //! something undeclared; nothing is written while the gate is closed; a write
 //! whose answer was lost is never carried out twice.
 
+mod answer;
 mod barrier;
 mod cached;
+mod check;
 mod config;
+mod dead;
+mod effect;
+mod limits;
+mod lookups;
+mod request;
+mod rules;
+mod run;
+mod send;
 mod sign;
+mod write;
 
 pub use barrier::{Barrier, Barriers, wait_passed};
 pub use cached::{Cached, SeenBy, SharedCache};
@@ -25,8 +36,12 @@ use crate::{
     entropy::Entropy,
     events::EventRecorder,
     key::Key,
-    registry::Registry,
+    registry::{Registry, is_wildcard},
 };
+use dead::DeadUids;
+use limits::Limiter;
+use lookups::Unsent;
+use run::Run;
 
 /// Whether this process may write: it leads.
 pub trait WriteGate: Send + Sync {
@@ -57,13 +72,20 @@ pub struct Executed {
 
 /// Carries out what one controller decides.
 pub struct Executor {
-    config: ExecutorConfig,
-    api: ApiClient,
-    registry: Arc<Registry>,
+    shared: Arc<Shared>,
     cache: Arc<dyn Cached>,
     events: EventRecorder,
     entropy: Entropy,
-    clock: SharedClock,
+    dead: DeadUids,
+}
+
+/// What requests need; lookups outlive who asked for them.
+struct Shared {
+    config: ExecutorConfig,
+    api: ApiClient,
+    registry: Arc<Registry>,
+    limiter: Limiter,
+    unsent: Unsent,
 }
 
 impl Executor {
@@ -75,9 +97,13 @@ impl Executor {
         cache: Arc<dyn Cached>,
         events: EventRecorder,
         entropy: Entropy,
-        clock: SharedClock,
+        _clock: SharedClock,
     ) -> Arc<Self> {
-        Arc::new(Self { config, api, registry, cache, events, entropy, clock })
+        let multiple = config.manifest.client_limits;
+        let qps = config.qps * f64::from(multiple.qps.max(1));
+        let limiter = Limiter::new(qps, config.burst.saturating_mul(multiple.burst.max(1)));
+        let shared = Arc::new(Shared { config, api, registry, limiter, unsent: Unsent::default() });
+        Arc::new(Self { shared, cache, events, entropy, dead: DeadUids::default() })
     }
 
     /// Carries out a plan. Nothing of it is sent if any part of it is not
@@ -89,29 +115,30 @@ impl Executor {
         view: &dyn SeenBy,
         gate: &dyn WriteGate,
     ) -> Executed {
-        let _ = (
-            key,
-            plan,
-            view,
-            gate,
-            &self.config,
-            &self.api,
-            &self.registry,
-            &self.events,
-            &self.entropy,
-            &self.clock,
-        );
-        Executed::default()
+        if let Err(reason) = check::check(&plan, &self.shared.config, &self.shared.registry, view) {
+            tracing::warn!(controller = self.shared.config.controller, %key, reason, "refused a plan");
+            return Executed { failed: true, invalid: Some(reason), ..Executed::default() };
+        }
+        Run::new(self, key, &plan, view, gate).plan(&plan).await
     }
 
     /// Answers lookups, each with a request sent after this call began.
     pub async fn look_up(&self, asks: Vec<Lookup>) -> Vec<Answer> {
-        asks.into_iter().map(|ask| Answer { id: ask.id, result: Err(refused("", "")) }).collect()
+        self.shared.look_up(asks).await
     }
 
     /// Waits until the cache shows what a key wrote.
     pub async fn wait_passed(&self, key: &Key, barriers: &mut Barriers) {
-        wait_passed(barriers, &*self.cache, &self.config.controller, key).await;
+        wait_passed(barriers, &*self.cache, &self.shared.config.controller, key).await;
+    }
+
+    /// Whether the module reads a resource, so that the cache will show what is
+    /// written to it.
+    fn reads(&self, resource: u32) -> bool {
+        let registry = &self.shared.registry;
+        let Some(name) = registry.name(resource) else { return false };
+        let mut reads = self.shared.config.manifest.reads.iter().map(|read| &read.resource);
+        reads.any(|read| if is_wildcard(read) { registry.in_wildcard(resource) } else { *read == name })
     }
 }
 
@@ -119,3 +146,11 @@ impl Executor {
 pub(crate) fn refused(reason: &str, message: impl Into<String>) -> Failure {
     Failure { status: 0, reason: reason.to_owned(), message: message.into(), causes: Vec::new() }
 }
+
+/// A conflict that the host found by itself.
+fn conflict(message: &str) -> Failure {
+    Failure { status: 409, reason: "Conflict".to_owned(), message: message.to_owned(), causes: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests;
