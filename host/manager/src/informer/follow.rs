@@ -5,7 +5,7 @@
 //! the resourceVersion that it has observed; doubt leads to a new list, which
 //! replaces the old at once.
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use tokio::{sync::watch, time::sleep};
 
@@ -89,13 +89,11 @@ impl Follower {
         }
     }
 
-    pub(super) async fn run(mut self) {
+    pub(super) async fn run(mut self) -> Infallible {
         loop {
-            // Gone from the registry: the supervisor is about to end this.
-            let Some(kind) = self.shared.registry.kind_of(self.number) else { return };
             self.wanted.mark_unchanged();
             let spec = self.shared.store.prune_spec(self.number);
-            let reader = Reader::new(self.shared.api.clone(), &self.name, kind, spec);
+            let reader = Reader::new(self.shared.api.clone(), &self.name, spec);
             match self.list(&reader).await {
                 Ok((listed, stream)) => {
                     self.listed(listed);

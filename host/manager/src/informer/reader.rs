@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::{
     stream::Stream,
     trouble::Trouble,
-    wire::{self, Event, Page, Stamp},
+    wire::{self, Event, Page},
 };
 use crate::{
     api::{ApiClient, ApiError, collection_path, query_escape},
@@ -37,19 +37,12 @@ pub(super) struct Listed {
 pub(super) struct Reader {
     api: ApiClient,
     path: String,
-    stamp: Stamp,
     spec: Arc<PruneSpec>,
 }
 
 impl Reader {
-    pub(super) fn new(
-        api: ApiClient,
-        name: &GroupResource,
-        (api_version, kind): (String, String),
-        spec: Arc<PruneSpec>,
-    ) -> Self {
-        let stamp = Stamp { api_version, kind, metadata_only: spec.metadata_only() };
-        Self { api, path: collection_path(name, ""), stamp, spec }
+    pub(super) fn new(api: ApiClient, name: &GroupResource, spec: Arc<PruneSpec>) -> Self {
+        Self { api, path: collection_path(name, ""), spec }
     }
 
     /// Which union of fields this reads.
@@ -57,10 +50,10 @@ impl Reader {
         self.spec.generation()
     }
 
-    /// An object for the store.
+    /// An object for the store, which knows itself what kind of object it is:
+    /// items of a list need not say, and metadata alone says something else.
     pub(super) fn object(&self, raw: &str) -> Result<Object, Trouble> {
-        let stamped = self.stamp.apply(raw).map_err(|e| Trouble::Unreadable(format!("an object: {e}")))?;
-        self.spec.prune(stamped.as_bytes()).map_err(|e| Trouble::Unreadable(e.to_string()))
+        self.spec.prune(raw.as_bytes()).map_err(|e| Trouble::Unreadable(e.to_string()))
     }
 
     /// Lists in pages. Each list is as of now, never older, so that a relist
@@ -111,7 +104,7 @@ impl Reader {
     }
 
     async fn get(&self, path: &str, timeout: Duration) -> Result<Bytes, ApiError> {
-        let accept = if self.stamp.metadata_only { wire::METADATA_LIST } else { wire::WHOLE };
+        let accept = if self.spec.metadata_only() { wire::METADATA_LIST } else { wire::WHOLE };
         let headers = [(header::ACCEPT, accept)];
         Ok(self.api.send(Method::GET, path, &headers, Bytes::new(), timeout).await?.body)
     }
@@ -163,7 +156,7 @@ impl Reader {
             self.path,
             promised.as_secs()
         );
-        let accept = if self.stamp.metadata_only { wire::METADATA } else { wire::WHOLE };
+        let accept = if self.spec.metadata_only() { wire::METADATA } else { wire::WHOLE };
         let response = self.api.open(&path, accept, HEAD_TIMEOUT).await?;
         Ok(Stream::new(response.into_body(), promised))
     }

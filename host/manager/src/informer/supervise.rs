@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    convert::Infallible,
     panic::AssertUnwindSafe,
     sync::Arc,
     time::Duration,
@@ -31,9 +32,15 @@ pub(super) async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
     let mut wanted = shared.store.wanted_changes();
     let mut resources = shared.registry.changes();
     let mut running: HashMap<u32, Running> = HashMap::new();
+    let mut served = served(&shared);
     loop {
         wanted.mark_unchanged();
         resources.mark_unchanged();
+        let now = self::served(&shared);
+        if now != served {
+            served = now;
+            shared.store.resources_changed();
+        }
         settle(&shared, &mut running, &cancel).await;
         tokio::select! {
             () = cancel.cancelled() => break,
@@ -44,6 +51,12 @@ pub(super) async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
     for (number, informer) in running {
         end(&shared, number, informer).await;
     }
+}
+
+/// What the store is to be told of a change of: which resources there are, as
+/// opposed to how each informer fares.
+fn served(shared: &Shared) -> Vec<(u32, bool)> {
+    shared.registry.all().iter().map(|info| (info.number, info.state != SyncState::Absent)).collect()
 }
 
 /// Brings what runs to what should run.
@@ -57,7 +70,6 @@ async fn settle(shared: &Arc<Shared>, running: &mut HashMap<u32, Running>, cance
                 // Nobody but discovery says so of what an informer follows: the
                 // resource was gone for a moment, or is another now.
                 || shared.registry.state(*number) == SyncState::Uncached
-                || informer.task.is_finished()
                 || informer.shape != shape(shared, *number)
         })
         .map(|(&number, _)| number)
@@ -106,12 +118,15 @@ fn begin(shared: &Arc<Shared>, number: u32, name: GroupResource, cancel: &Cancel
 
 /// Follows a resource, and begins again should that panic: one bad informer
 /// must not take the others down, nor go missing without a word.
-async fn keep_following(shared: Arc<Shared>, number: u32, name: GroupResource, target: watch::Receiver<u64>) {
+async fn keep_following(
+    shared: Arc<Shared>,
+    number: u32,
+    name: GroupResource,
+    target: watch::Receiver<u64>,
+) -> Infallible {
     loop {
         let follower = Follower::new(shared.clone(), number, name.clone(), target.clone());
-        if AssertUnwindSafe(follower.run()).catch_unwind().await.is_ok() {
-            return;
-        }
+        let Err(_) = AssertUnwindSafe(follower.run()).catch_unwind().await;
         tracing::error!(
             resource = super::label(&name),
             "an informer panicked, which is a bug; it starts anew"

@@ -1,7 +1,7 @@
 //! Lists and watch events, as far as an informer reads them.
 //!
-//! In: JSON as the API server sends it. Out: raw objects for the store to prune,
-//! with apiVersion and kind in place. Objects are never built as JSON values.
+//! In: JSON as the API server sends it. Out: raw objects, for the store to prune.
+//! They are never built as JSON values.
 
 use std::borrow::Cow;
 
@@ -96,94 +96,9 @@ pub(super) fn parse_event(line: &[u8]) -> Result<Event<'_>, serde_json::Error> {
     })
 }
 
-/// What objects of a resource are: their apiVersion and kind, and whether only
-/// their metadata is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
-    pub(super) api_version: String,
-    pub(super) kind: String,
-    pub(super) metadata_only: bool,
-}
-
-impl Stamp {
-    /// The object with its apiVersion and kind: items of a list often carry
-    /// none, and where only metadata was asked for they name the wrong ones.
-    pub(super) fn apply<'a>(&self, raw: &'a str) -> Result<Cow<'a, str>, serde_json::Error> {
-        if self.metadata_only {
-            #[derive(Deserialize)]
-            struct Partial<'a> {
-                #[serde(borrow)]
-                metadata: &'a RawValue,
-            }
-            let partial: Partial = serde_json::from_str(raw)?;
-            return Ok(Cow::Owned(format!("{}\"metadata\":{}}}", self.head()?, partial.metadata.get())));
-        }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Head<'a> {
-            #[serde(borrow, default)]
-            api_version: Option<&'a RawValue>,
-            #[serde(borrow, default)]
-            kind: Option<&'a RawValue>,
-        }
-        let head: Head = serde_json::from_str(raw)?;
-        if head.api_version.is_some() && head.kind.is_some() {
-            return Ok(Cow::Borrowed(raw));
-        }
-        // An object by now, so there is a brace; what follows it is a field, for
-        // an object without any is refused by the store in any case.
-        let rest = raw.trim_start().strip_prefix('{').unwrap_or_default();
-        Ok(Cow::Owned(format!("{}{rest}", self.head()?)))
-    }
-
-    fn head(&self) -> Result<String, serde_json::Error> {
-        Ok(format!(
-            "{{\"apiVersion\":{},\"kind\":{},",
-            serde_json::to_string(&self.api_version)?,
-            serde_json::to_string(&self.kind)?
-        ))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn stamp(metadata_only: bool) -> Stamp {
-        Stamp { api_version: "apps/v1".into(), kind: "Deployment".into(), metadata_only }
-    }
-
-    #[test]
-    fn items_without_a_kind_are_given_one() {
-        let raw = r#" {"metadata":{"name":"a"},"spec":{}}"#;
-        assert_eq!(
-            stamp(false).apply(raw).unwrap(),
-            r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{}}"#
-        );
-    }
-
-    #[test]
-    fn objects_that_say_what_they_are_are_left_alone() {
-        let raw = r#"{"kind":"X","apiVersion":"y/v1","metadata":{"name":"a"}}"#;
-        assert!(matches!(stamp(false).apply(raw).unwrap(), Cow::Borrowed(same) if same == raw));
-    }
-
-    #[test]
-    fn partial_metadata_is_given_the_kind_of_its_resource() {
-        let raw = r#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a"},"spec":1}"#;
-        assert_eq!(
-            stamp(true).apply(raw).unwrap(),
-            r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"}}"#
-        );
-    }
-
-    #[test]
-    fn what_is_no_object_is_an_error() {
-        for raw in ["1", "[]", "null", "{", r#"{"metadata"}"#] {
-            assert!(stamp(false).apply(raw).is_err() || raw == "[]", "{raw}");
-            assert!(stamp(true).apply(raw).is_err(), "{raw}");
-        }
-    }
 
     #[test]
     fn bookmarks_tell_the_end_of_the_initial_events() {
