@@ -5,7 +5,6 @@
 //! alive, of the same uid and not being deleted; or else the garbage collector
 //! might miss what was adopted.
 
-use serde::Deserialize;
 use serde_json::json;
 
 use crate::contract::PatchKind;
@@ -15,8 +14,9 @@ use crate::lookup::Ask;
 use crate::meta::{ObjectMeta, OwnerReference};
 use crate::plan::Action;
 use crate::query::Query;
+use crate::reader::from_json;
 use crate::selector::Selector;
-use crate::view::{Object, View};
+use crate::view::{JustMetadata, Object, View};
 
 /// A view with metadata.
 pub trait HasMetadata: View {
@@ -88,16 +88,12 @@ pub fn claim<O: HasMetadata, V: HasMetadata>(
 
 /// Reads the owner past the cache.
 fn can_adopt<O: HasMetadata>(ctx: &Ctx<'_>, me: &ObjectMeta<O::Annotations>) -> Result<Result<(), String>> {
-    #[derive(Deserialize)]
-    struct Live {
-        metadata: ObjectMeta,
-    }
     let kind = O::RESOURCE.kind;
     let text = match ctx.look_up(Ask::get(O::RESOURCE, &me.namespace, &me.name))? {
         Ok(text) => text,
         Err(failure) => return Ok(Err(failure.message)),
     };
-    let live: Live = serde_json::from_str(&text).map_err(|e| {
+    let live: JustMetadata = from_json(&text).map_err(|e| {
         Error::Retry(format!("cannot read the live {kind} {}/{}: {e}", me.namespace, me.name))
     })?;
     Ok(if live.metadata.uid != me.uid {

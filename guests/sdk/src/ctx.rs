@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::lookup::Ask;
 use crate::manifest::Declaration;
 use crate::query::{Query, Which};
+use crate::reader::from_json;
 use crate::resource::{EVERY, ResourceId};
 use crate::snapshot::Snapshot;
 use crate::time::Time;
@@ -232,7 +233,7 @@ impl<'a> Ctx<'a> {
     /// Reads an object past the cache.
     pub fn get_live<V: View>(&self, namespace: &str, name: &str) -> Result<Result<V, Failure>> {
         match self.look_up(Ask::get(V::RESOURCE, namespace, name))? {
-            Ok(text) => serde_json::from_str(&text)
+            Ok(text) => from_json(&text)
                 .map(Ok)
                 .map_err(|e| Error::Retry(format!("cannot read {} {namespace}/{name}: {e}", V::RESOURCE))),
             Err(failure) => Ok(Err(failure)),

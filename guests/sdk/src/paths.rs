@@ -8,11 +8,10 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use serde::de::value::BorrowedStrDeserializer;
-use serde::de::{
-    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, MapAccess, SeqAccess,
-    VariantAccess, Visitor,
-};
+use serde::de::value::Error as Failed;
+use serde::de::{DeserializeOwned, Error as _};
+
+use crate::reader::Reader;
 
 /// Fields of the metadata that every view has, declared or not.
 pub const ALWAYS: [&str; 12] = [
@@ -44,7 +43,7 @@ pub fn fields_of<V: DeserializeOwned>() -> Fields {
     let recorder = Recorder::default();
     // A type that accepts none of the made-up values (a time, say) ends a pass.
     // Its path is known by then, so the next pass leaves it out and gets further.
-    while V::deserialize(Node { recorder: &recorder, path: String::new() }).is_err() {
+    while V::deserialize(Reader::Shape(Node { recorder: &recorder, path: String::new() })).is_err() {
         let Some(failed) = recorder.failed.borrow_mut().take() else { break };
         if !recorder.skipped.borrow_mut().insert(failed) {
             break;
@@ -65,229 +64,68 @@ pub fn fields_of<V: DeserializeOwned>() -> Fields {
 }
 
 #[derive(Default)]
-struct Recorder {
+pub(crate) struct Recorder {
     found: RefCell<BTreeSet<String>>,
     skipped: RefCell<BTreeSet<String>>,
     failed: RefCell<Option<String>>,
 }
 
-type Failed = serde::de::value::Error;
-
-struct Node<'a> {
+/// A place in a shape.
+pub(crate) struct Node<'a> {
     recorder: &'a Recorder,
     path: String,
 }
 
-impl Node<'_> {
-    fn record(&self) {
+impl<'a> Node<'a> {
+    /// Notes that the value here is read.
+    pub(crate) fn record(&self) {
         // All elements, whole, are the whole list.
         let path = self.path.trim_end_matches("[*]");
         self.recorder.found.borrow_mut().insert(path.to_owned());
     }
 
-    fn child(&self, field: &str) -> String {
-        let field = if field.contains(['.', '/', '[', '{', '"', '*']) {
-            format!("\"{field}\"")
-        } else {
-            field.to_owned()
-        };
-        if self.path.is_empty() { field } else { format!("{}.{field}", self.path) }
-    }
-}
-
-macro_rules! leaf {
-    ($($method:ident => $visit:ident($($value:expr)?)),* $(,)?) => {
-        $(fn $method<W: Visitor<'de>>(self, visitor: W) -> Result<W::Value, Failed> {
-            self.record();
-            visitor.$visit($($value)?)
-        })*
-    };
-}
-
-impl<'de> Deserializer<'de> for Node<'_> {
-    type Error = Failed;
-
-    leaf! {
-        deserialize_any => visit_unit(),
-        deserialize_bool => visit_bool(false),
-        deserialize_i8 => visit_i8(0),
-        deserialize_i16 => visit_i16(0),
-        deserialize_i32 => visit_i32(0),
-        deserialize_i64 => visit_i64(0),
-        deserialize_u8 => visit_u8(0),
-        deserialize_u16 => visit_u16(0),
-        deserialize_u32 => visit_u32(0),
-        deserialize_u64 => visit_u64(0),
-        deserialize_f32 => visit_f32(0.0),
-        deserialize_f64 => visit_f64(0.0),
-        deserialize_char => visit_char('0'),
-        deserialize_str => visit_borrowed_str(""),
-        deserialize_string => visit_borrowed_str(""),
-        deserialize_bytes => visit_borrowed_bytes(b""),
-        deserialize_byte_buf => visit_borrowed_bytes(b""),
-        deserialize_unit => visit_unit(),
+    fn at(&self, path: String) -> Node<'a> {
+        Node { recorder: self.recorder, path }
     }
 
-    fn deserialize_ignored_any<W: Visitor<'de>>(self, visitor: W) -> Result<W::Value, Failed> {
-        visitor.visit_unit()
+    fn child_path(&self, field: &str) -> String {
+        let quote = if field.contains(['.', '/', '[', '{', '"', '*']) { "\"" } else { "" };
+        let dot = if self.path.is_empty() { "" } else { "." };
+        [self.path.as_str(), dot, quote, field, quote].concat()
     }
 
-    fn deserialize_identifier<W: Visitor<'de>>(self, visitor: W) -> Result<W::Value, Failed> {
-        self.deserialize_str(visitor)
+    /// A field of the object here.
+    pub(crate) fn child(&self, field: &str) -> Node<'a> {
+        self.at(self.child_path(field))
     }
 
-    fn deserialize_option<W: Visitor<'de>>(self, visitor: W) -> Result<W::Value, Failed> {
-        visitor.visit_some(self)
+    /// Each element of the list here.
+    pub(crate) fn element(&self) -> Node<'a> {
+        self.at([self.path.as_str(), "[*]"].concat())
     }
 
-    fn deserialize_unit_struct<W: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: W,
-    ) -> Result<W::Value, Failed> {
-        self.deserialize_unit(visitor)
+    /// Whether a field was found to take no made-up value.
+    pub(crate) fn is_skipped(&self, field: &str) -> bool {
+        self.recorder.skipped.borrow().contains(&self.child_path(field))
     }
 
-    fn deserialize_newtype_struct<W: Visitor<'de>>(
-        self,
-        name: &'static str,
-        visitor: W,
-    ) -> Result<W::Value, Failed> {
-        if name.starts_with("$serde_json::private") {
-            self.record();
-            return Err(Failed::custom("raw JSON"));
+    /// Makes a value up, and remembers the innermost path where that fails.
+    pub(crate) fn make_up<T>(self, value: impl FnOnce(Self) -> Result<T, Failed>) -> Result<T, Failed> {
+        let (recorder, path) = (self.recorder, self.path.clone());
+        if recorder.skipped.borrow().contains(&path) {
+            recorder.fail(path);
+            return Err(Failed::custom("skipped"));
         }
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_seq<W: Visitor<'de>>(self, visitor: W) -> Result<W::Value, Failed> {
-        let element = Node { recorder: self.recorder, path: format!("{}[*]", self.path) };
-        visitor.visit_seq(One(Some(element)))
-    }
-
-    fn deserialize_tuple<W: Visitor<'de>>(self, _: usize, visitor: W) -> Result<W::Value, Failed> {
-        self.record();
-        self.deserialize_seq(visitor)
-    }
-
-    fn deserialize_tuple_struct<W: Visitor<'de>>(
-        self,
-        _: &'static str,
-        len: usize,
-        visitor: W,
-    ) -> Result<W::Value, Failed> {
-        self.deserialize_tuple(len, visitor)
-    }
-
-    fn deserialize_map<W: Visitor<'de>>(self, visitor: W) -> Result<W::Value, Failed> {
-        self.record();
-        visitor.visit_map(Named { node: self, fields: [].iter(), current: "" })
-    }
-
-    fn deserialize_struct<W: Visitor<'de>>(
-        self,
-        _: &'static str,
-        fields: &'static [&'static str],
-        visitor: W,
-    ) -> Result<W::Value, Failed> {
-        if fields.is_empty() {
-            self.record();
-        }
-        visitor.visit_map(Named { node: self, fields: fields.iter(), current: "" })
-    }
-
-    fn deserialize_enum<W: Visitor<'de>>(
-        self,
-        _: &'static str,
-        variants: &'static [&'static str],
-        visitor: W,
-    ) -> Result<W::Value, Failed> {
-        self.record();
-        visitor.visit_enum(Variant(variants.first().copied().unwrap_or_default()))
+        value(self).inspect_err(|_| recorder.fail(path))
     }
 }
 
-struct One<'a>(Option<Node<'a>>);
-
-impl<'de> SeqAccess<'de> for One<'_> {
-    type Error = Failed;
-
-    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Failed> {
-        match self.0.take() {
-            Some(node) => value(node, seed).map(Some),
-            None => Ok(None),
-        }
-    }
-}
-
-struct Named<'a> {
-    node: Node<'a>,
-    fields: std::slice::Iter<'static, &'static str>,
-    current: &'static str,
-}
-
-impl<'de> MapAccess<'de> for Named<'_> {
-    type Error = Failed;
-
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Failed> {
-        for field in self.fields.by_ref() {
-            if !self.node.recorder.skipped.borrow().contains(&self.node.child(field)) {
-                self.current = field;
-                return seed.deserialize(BorrowedStrDeserializer::new(field)).map(Some);
-            }
-        }
-        Ok(None)
-    }
-
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Failed> {
-        value(Node { recorder: self.node.recorder, path: self.node.child(self.current) }, seed)
-    }
-}
-
-/// Makes a value up, and remembers the innermost path where that fails.
-fn value<'de, S: DeserializeSeed<'de>>(node: Node<'_>, seed: S) -> Result<S::Value, Failed> {
-    let (recorder, path) = (node.recorder, node.path.clone());
-    if recorder.skipped.borrow().contains(&path) {
-        return Err(Failed::custom("skipped"));
-    }
-    seed.deserialize(node).inspect_err(|_| {
-        let mut failed = recorder.failed.borrow_mut();
-        if failed.as_ref().is_none_or(|inner| recorder.skipped.borrow().contains(inner)) {
+impl Recorder {
+    fn fail(&self, path: String) {
+        let mut failed = self.failed.borrow_mut();
+        if failed.as_ref().is_none_or(|inner| self.skipped.borrow().contains(inner)) {
             *failed = Some(path);
         }
-    })
-}
-
-struct Variant(&'static str);
-
-impl<'de> EnumAccess<'de> for Variant {
-    type Error = Failed;
-    type Variant = Unit;
-
-    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Unit), Failed> {
-        Ok((seed.deserialize(BorrowedStrDeserializer::<Failed>::new(self.0))?, Unit))
-    }
-}
-
-struct Unit;
-
-impl<'de> VariantAccess<'de> for Unit {
-    type Error = Failed;
-
-    fn unit_variant(self) -> Result<(), Failed> {
-        Ok(())
-    }
-
-    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, _: S) -> Result<S::Value, Failed> {
-        Err(Failed::custom("a variant with content"))
-    }
-
-    fn tuple_variant<W: Visitor<'de>>(self, _: usize, _: W) -> Result<W::Value, Failed> {
-        Err(Failed::custom("a variant with content"))
-    }
-
-    fn struct_variant<W: Visitor<'de>>(self, _: &'static [&'static str], _: W) -> Result<W::Value, Failed> {
-        Err(Failed::custom("a variant with content"))
     }
 }
 

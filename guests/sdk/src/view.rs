@@ -9,10 +9,13 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::contract::ObjectRef;
 use crate::error::{Error, Result};
+use crate::meta::ObjectMeta;
+use crate::reader::from_json;
 use crate::resource::Resource;
 use crate::snapshot::Snapshot;
 
@@ -132,7 +135,7 @@ pub(crate) fn read<V: DeserializeOwned + 'static>(
             return Err(Error::Retry(format!("asked for {} objects, got {}", wanted.len(), texts.len())));
         }
         for (i, text) in unread.into_iter().zip(texts) {
-            let view: Rc<V> = Rc::new(serde_json::from_str(&text).map_err(|e| {
+            let view: Rc<V> = Rc::new(from_json(&text).map_err(|e| {
                 Error::Terminal(format!("cannot read {} {}: {e}", std::any::type_name::<V>(), name_in(&text)))
             })?);
             let key = (TypeId::of::<V>(), refs[i].resource, refs[i].id);
@@ -150,8 +153,13 @@ pub(crate) fn read<V: DeserializeOwned + 'static>(
 
 /// `namespace/name` of an object that does not parse as its view.
 fn name_in(text: &str) -> String {
-    let value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
-    let part =
-        |field: &str| value.pointer(&format!("/metadata/{field}")).and_then(|v| v.as_str()).unwrap_or("");
-    format!("{}/{}", part("namespace"), part("name"))
+    from_json::<JustMetadata>(text)
+        .map(|object| format!("{}/{}", object.metadata.namespace, object.metadata.name))
+        .unwrap_or_default()
+}
+
+/// The least that every object has.
+#[derive(Deserialize)]
+pub(crate) struct JustMetadata {
+    pub(crate) metadata: ObjectMeta,
 }
