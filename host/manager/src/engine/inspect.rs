@@ -18,7 +18,7 @@ const WASI: [&str; 6] =
 const EXPORTS: [&str; 2] = ["describe", "reconcile"];
 
 /// Checks that bytes are a controller.
-pub(super) fn check(bytes: &[u8]) -> Result<(), LoadError> {
+pub fn check(bytes: &[u8]) -> Result<(), LoadError> {
     if Parser::is_core_wasm(bytes) {
         return Err(LoadError::CoreModule);
     }
@@ -114,8 +114,32 @@ fn check_import(import: &str) -> Result<(), LoadError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// Exports an empty component under both names, and nothing that works.
+    pub(in crate::engine) fn minimal_module(mark: u8) -> Vec<u8> {
+        let mut bytes = b"\0asm\x0d\0\x01\0".to_vec();
+        // One nested component.
+        bytes.extend(b"\x04\x08\0asm\x0d\0\x01\0");
+        let mut exports = vec![2];
+        for name in EXPORTS {
+            exports.extend([0, name.len() as u8]);
+            exports.extend(name.as_bytes());
+            // A component, the first, without a type of its own.
+            exports.extend([4, 0, 0]);
+        }
+        bytes.extend([11, exports.len() as u8]);
+        bytes.extend(exports);
+        // A custom section named `m`.
+        bytes.extend([0, 3, 1, b'm', mark]);
+        bytes
+    }
+
+    #[test]
+    fn a_minimal_module_passes() {
+        check(&minimal_module(5)).unwrap();
+    }
 
     #[test]
     fn imports_that_are_served() {

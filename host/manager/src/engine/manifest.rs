@@ -6,7 +6,10 @@
 
 use std::collections::HashSet;
 
-use crate::contract::{GroupResource, KeyKind, LookupRule, Manifest, OptionKind, Read};
+use crate::{
+    contract::{GroupResource, KeyKind, LookupRule, Manifest, OptionKind, Read},
+    store::parse_path,
+};
 
 /// Indexes that every read has.
 const BUILT_IN: [&str; 5] = ["uid", "owner", "controller", "orphan", "namespace"];
@@ -128,8 +131,8 @@ impl Check {
     }
 
     fn path(&mut self, at: &str, path: &str) {
-        if let Err(reason) = check_path(path) {
-            self.problem(format!("{at}: path `{path}`: {reason}"));
+        if let Err(error) = parse_path(path) {
+            self.problem(format!("{at}: {error}"));
         }
     }
 
@@ -296,59 +299,6 @@ fn is_go_duration(text: &str) -> bool {
     true
 }
 
-/// Checks the syntax of a path (see `read` in the contract).
-fn check_path(path: &str) -> Result<(), String> {
-    let mut rest = path;
-    if rest.is_empty() {
-        return Err("is empty".to_owned());
-    }
-    loop {
-        if let Some(inner) = rest.strip_prefix('{') {
-            let Some((names, after)) = inner.split_once('}') else {
-                return Err("`{` without `}`".to_owned());
-            };
-            if names.split(',').any(|name| !is_field(name.trim())) {
-                return Err(format!("`{{{names}}}` holds names separated by commas"));
-            }
-            return if after.is_empty() { Ok(()) } else { Err("`{…}` ends a path".to_owned()) };
-        }
-        if let Some(inner) = rest.strip_prefix('"') {
-            let Some((name, after)) = inner.split_once('"') else {
-                return Err("a quote is not closed".to_owned());
-            };
-            if name.is_empty() {
-                return Err("a quoted name is empty".to_owned());
-            }
-            rest = after;
-        } else {
-            let end = rest.find(['.', '[', '{', '"']).unwrap_or(rest.len());
-            let name = &rest[..end];
-            if !is_field(name) {
-                return Err(if name.is_empty() {
-                    "a name is missing".to_owned()
-                } else {
-                    format!("`{name}` is no field name; quote it")
-                });
-            }
-            rest = &rest[end..];
-        }
-        while let Some(after) = rest.strip_prefix("[*]") {
-            rest = after;
-        }
-        if rest.is_empty() {
-            return Ok(());
-        }
-        let Some(after) = rest.strip_prefix('.') else {
-            return Err(format!("unexpected `{rest}`; after a name come `.` or `[*]`"));
-        };
-        rest = after;
-    }
-}
-
-fn is_field(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '$' | '/'))
-}
-
 /// A label of a domain name: what resource names, versions and flags are.
 fn is_label(text: &str) -> bool {
     let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
@@ -493,7 +443,7 @@ mod tests {
                 },
                 "index `nod` is neither built in nor declared",
             ),
-            (|m| m.reads[0].fields.push("spec..x".into()), "path `spec..x`: a name is missing"),
+            (|m| m.reads[0].fields.push("spec..x".into()), "field path `spec..x`"),
             (|m| m.reads[0].indexes[0].name = "uid".into(), "taken by a built-in index"),
             (|m| m.reads.push(m.reads[0].clone()), "`v1/pods` is named twice"),
             (|m| m.reads.push(Read { whole: true, ..read(resource("*", "", "*")) }), "metadata only"),
@@ -529,27 +479,6 @@ mod tests {
         }
         for bad in ["", "-", "1", "s", "1x", "1m30", "1..5s", "1d", " 1s", "."] {
             assert!(!is_go_duration(bad), "{bad}");
-        }
-    }
-
-    #[test]
-    fn paths() {
-        for good in [
-            "spec",
-            "spec.a-b.c",
-            "a[*].b",
-            "a[*][*]",
-            "a.{b,c}",
-            r#"a."x.y/z"[*].b"#,
-            "a[*].{b, c}",
-            r#"a."{""#,
-        ] {
-            assert_eq!(check_path(good), Ok(()), "{good}");
-        }
-        for bad in
-            ["", ".a", "a.", "a[0]", "a[*]b", "a.{b", "a.{b}.c", "a.{}", r#"a."b"#, r#"a."""#, "a b", "*"]
-        {
-            assert!(check_path(bad).is_err(), "{bad}");
         }
     }
 }

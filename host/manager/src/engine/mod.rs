@@ -36,6 +36,7 @@ use crate::contract::{
 
 pub use compile::{COMPILE_ARGUMENT, Compiler, compile_child_main};
 pub use error::{EngineError, Fault, LoadError};
+pub use inspect::check as check_module;
 pub use instance::{Instance, Module};
 pub use manifest::validate as validate_manifest;
 
@@ -180,12 +181,19 @@ fn one_line(error: &wasmtime::Error) -> String {
     format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+/// The smallest component that passes [`check_module`]; its last byte is `mark`.
+#[cfg(test)]
+pub(crate) fn minimal_module(mark: u8) -> Vec<u8> {
+    inspect::tests::minimal_module(mark)
 }
 
 // The world imports these for their types alone.
