@@ -29,5 +29,12 @@ pub mod queue;
 pub mod registry;
 pub mod manager;
 pub mod serve;
+pub mod source;
 pub mod store;
 pub mod telemetry;
+
+/// Chooses the process's TLS implementation. Once is enough; a second call is
+/// an error that means nothing.
+pub fn install_crypto() -> Result<(), std::sync::Arc<rustls::crypto::CryptoProvider>> {
+    rustls::crypto::ring::default_provider().install_default()
+}
