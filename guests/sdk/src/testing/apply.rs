@@ -278,6 +278,16 @@ fn patch_object(
         }
     } else {
         result[subresource] = after[subresource].clone();
+        // Annotations can be written along with a status.
+        if subresource == "status" {
+            match (after["metadata"].get("annotations"), result["metadata"].as_object_mut()) {
+                (Some(annotations), Some(meta)) => {
+                    meta.insert("annotations".to_owned(), annotations.clone());
+                }
+                (None, Some(meta)) => drop(meta.remove("annotations")),
+                (_, None) => {}
+            }
+        }
     }
     Ok(Ok(store(world, place, result)))
 }
