@@ -343,7 +343,8 @@ impl Store {
         let mut wakes = Wakes::default();
         let mut guard = self.inner.write();
         let inner = &mut *guard;
-        let ids = self.table(inner, resource).all.clone();
+        let Some(table) = inner.objects.tables.get(&resource) else { return };
+        let ids = table.all.clone();
         inner.generation += 1;
         for id in ids {
             self.take(inner, id, &mut wakes);
