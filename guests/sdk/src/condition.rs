@@ -1,35 +1,74 @@
 //! Conditions of a status.
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Deserialize, Deserializer, Error as _};
+use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::time::Time;
 
 /// A condition. Fields that this type does not name survive.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Condition {
-    /// What it is about.
-    #[serde(rename = "type")]
+    /// What it is about: its `type`.
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
     /// When it last changed its status.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<Time>,
     /// When it was last written, where the kind has such a field.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<Time>,
     /// Short CamelCase reason.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// Text.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// Whatever else there is. Also keeps the list whole in the cache, without
-    /// which it could not be patched.
-    #[serde(flatten)]
+    /// Whatever else there is.
     pub rest: Map<String, Value>,
+}
+
+/// Read as a map, which keeps the list of conditions whole in the cache; else it
+/// could not be patched.
+impl<'de> Deserialize<'de> for Condition {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut rest = Map::deserialize(deserializer)?;
+        let mut text = |field: &str| match rest.remove(field) {
+            None | Some(Value::Null) => Ok(String::new()),
+            Some(Value::String(text)) => Ok(text),
+            Some(_) => Err(D::Error::custom(["condition: ", field, " is no string"].concat())),
+        };
+        let (kind, status) = (text("type")?, text("status")?);
+        let (reason, message) = (text("reason")?, text("message")?);
+        let mut time = |field: &str| match text(field)? {
+            none if none.is_empty() => Ok(None),
+            text => Time::parse(&text)
+                .map(Some)
+                .ok_or_else(|| D::Error::custom(["condition: not a time: ", &text].concat())),
+        };
+        let (last_transition_time, last_update_time) = (time("lastTransitionTime")?, time("lastUpdateTime")?);
+        Ok(Self { kind, status, last_transition_time, last_update_time, reason, message, rest })
+    }
+}
+
+impl Serialize for Condition {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = self.rest.clone();
+        let mut put =
+            |field: &str, text: &str| fields.insert(field.to_owned(), Value::String(text.to_owned()));
+        put("type", &self.kind);
+        put("status", &self.status);
+        for (field, text) in [("reason", &self.reason), ("message", &self.message)] {
+            if !text.is_empty() {
+                put(field, text);
+            }
+        }
+        let times =
+            [("lastTransitionTime", self.last_transition_time), ("lastUpdateTime", self.last_update_time)];
+        for (field, time) in times {
+            if let Some(time) = time {
+                put(field, &time.to_string());
+            }
+        }
+        fields.serialize(serializer)
+    }
 }
 
 impl Condition {
@@ -109,7 +148,7 @@ mod tests {
         let json = json!({"type": "A", "status": "True", "observedGeneration": 3});
         let condition: Condition = serde_json::from_value(json.clone()).unwrap();
         assert_eq!(serde_json::to_value(condition).unwrap(), json);
-        #[derive(Deserialize)]
+        #[derive(serde::Deserialize)]
         #[allow(dead_code, reason = "only the shape counts")]
         struct Status {
             conditions: Vec<Condition>,

@@ -2,7 +2,6 @@
 
 use std::any::TypeId;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::contract::{Manifest, Outcome, Request};
@@ -22,15 +21,18 @@ pub trait Controller: 'static {
 }
 
 thread_local! {
-    static DECLARED: RefCell<HashMap<TypeId, Rc<Declaration>>> = RefCell::default();
+    static DECLARED: RefCell<Vec<(TypeId, Rc<Declaration>)>> = RefCell::default();
 }
 
 /// What a controller declares, made once a thread.
 pub fn declaration<C: Controller>() -> Rc<Declaration> {
-    let known = DECLARED.with_borrow(|declared| declared.get(&TypeId::of::<C>()).cloned());
+    let known = DECLARED.with_borrow(|declared| {
+        let of = declared.iter().find(|(of, _)| *of == TypeId::of::<C>());
+        of.map(|(_, known)| Rc::clone(known))
+    });
     known.unwrap_or_else(|| {
         let made = Rc::new(C::declare());
-        DECLARED.with_borrow_mut(|declared| declared.insert(TypeId::of::<C>(), Rc::clone(&made)));
+        DECLARED.with_borrow_mut(|declared| declared.push((TypeId::of::<C>(), Rc::clone(&made))));
         made
     })
 }

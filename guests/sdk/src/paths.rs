@@ -44,23 +44,11 @@ pub fn fields_of<V: DeserializeOwned>() -> Fields {
     // A type that accepts none of the made-up values (a time, say) ends a pass.
     // Its path is known by then, so the next pass leaves it out and gets further.
     while V::deserialize(Reader::Shape(Node { recorder: &recorder, path: String::new() })).is_err() {
-        let Some(failed) = recorder.failed.borrow_mut().take() else { break };
-        if !recorder.skipped.borrow_mut().insert(failed) {
+        if !recorder.skip_failed() {
             break;
         }
     }
-    let found = recorder.found.into_inner();
-    if found.contains("") {
-        return Fields::Whole;
-    }
-    let under = |path: &str, of: &str| {
-        path.len() > of.len() && path.starts_with(of) && matches!(path.as_bytes()[of.len()], b'.' | b'[')
-    };
-    let kept = |path: &String| {
-        !ALWAYS.iter().any(|always| path == always || under(path, always))
-            && !found.iter().any(|other| under(path, other))
-    };
-    Fields::Paths(found.iter().filter(|path| kept(path)).cloned().collect())
+    recorder.fields()
 }
 
 #[derive(Default)]
@@ -121,6 +109,27 @@ impl<'a> Node<'a> {
 }
 
 impl Recorder {
+    /// Leaves out what failed. Returns whether that is something new.
+    fn skip_failed(&self) -> bool {
+        let failed = self.failed.borrow_mut().take();
+        failed.is_some_and(|failed| self.skipped.borrow_mut().insert(failed))
+    }
+
+    fn fields(self) -> Fields {
+        let found = self.found.into_inner();
+        if found.contains("") {
+            return Fields::Whole;
+        }
+        let under = |path: &str, of: &str| {
+            path.len() > of.len() && path.starts_with(of) && matches!(path.as_bytes()[of.len()], b'.' | b'[')
+        };
+        let kept = |path: &String| {
+            !ALWAYS.iter().any(|always| path == always || under(path, always))
+                && !found.iter().any(|other| under(path, other))
+        };
+        Fields::Paths(found.iter().filter(|path| kept(path)).cloned().collect())
+    }
+
     fn fail(&self, path: String) {
         let mut failed = self.failed.borrow_mut();
         if failed.as_ref().is_none_or(|inner| self.skipped.borrow().contains(inner)) {

@@ -226,7 +226,7 @@ impl Action {
 
     /// PUT of a whole object.
     pub fn replace(resource: impl Into<ResourceId>, namespace: &str, name: &str, body: &Value) -> Self {
-        Self::new(resource.into(), namespace, name, Verb::Replace(body.to_string()))
+        Self::new(resource.into(), namespace, name, Verb::Replace(text_of(body)))
     }
 
     /// DELETE with the resource's default propagation.
@@ -355,6 +355,11 @@ impl Action {
             on_failure: self.on_failure.map(|event| event.into_wire(ctx)).transpose()?,
         })
     }
+}
+
+/// JSON as text. A `Value` has only string keys, so it always has one.
+fn text_of(value: &Value) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 fn served(ctx: &Ctx<'_>, resource: ResourceId) -> Result<u32> {

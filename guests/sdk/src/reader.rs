@@ -111,31 +111,50 @@ impl<'de> Cursor<'de> {
     }
 
     /// A value that is neither object nor list.
-    fn scalar<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Failed> {
+    fn scalar(&mut self) -> Result<Scalar<'de>, Failed> {
         match self.peek() {
-            Some(b'"') => match self.text()? {
-                Cow::Borrowed(text) => visitor.visit_borrowed_str(text),
-                Cow::Owned(text) => visitor.visit_string(text),
-            },
-            Some(b'{' | b'[') => {
-                let wanted: &dyn serde::de::Expected = &visitor;
-                Err(Failed::custom(format_args!("expected {wanted}, found an object or a list")))
-            }
-            _ => match self.raw()?.get() {
-                "null" => visitor.visit_unit(),
-                "true" => visitor.visit_bool(true),
-                "false" => visitor.visit_bool(false),
+            Some(b'"') => self.text().map(Scalar::Text),
+            Some(b'{' | b'[') => Err(self.error("expected a plain value, found an object or a list")),
+            _ => Ok(match self.raw()?.get() {
+                "null" => Scalar::Null,
+                "true" => Scalar::Bool(true),
+                "false" => Scalar::Bool(false),
                 number => {
                     if let Ok(number) = number.parse() {
-                        visitor.visit_u64(number)
+                        Scalar::Unsigned(number)
                     } else if let Ok(number @ ..0) = number.parse() {
-                        visitor.visit_i64(number)
+                        Scalar::Signed(number)
                     } else {
                         // Fractions, and -0, which no integer is.
-                        visitor.visit_f64(serde_json::from_str(number).map_err(Failed::custom)?)
+                        Scalar::Float(serde_json::from_str(number).map_err(Failed::custom)?)
                     }
                 }
-            },
+            }),
+        }
+    }
+}
+
+/// A value that is neither object nor list. Made apart from visiting it, so that
+/// making it is compiled once.
+enum Scalar<'de> {
+    Null,
+    Bool(bool),
+    Unsigned(u64),
+    Signed(i64),
+    Float(f64),
+    Text(Cow<'de, str>),
+}
+
+impl<'de> Scalar<'de> {
+    fn visit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
+        match self {
+            Self::Null => visitor.visit_unit(),
+            Self::Bool(value) => visitor.visit_bool(value),
+            Self::Unsigned(number) => visitor.visit_u64(number),
+            Self::Signed(number) => visitor.visit_i64(number),
+            Self::Float(number) => visitor.visit_f64(number),
+            Self::Text(Cow::Borrowed(text)) => visitor.visit_borrowed_str(text),
+            Self::Text(Cow::Owned(text)) => visitor.visit_string(text),
         }
     }
 }
@@ -152,7 +171,7 @@ macro_rules! scalars {
     ($($method:ident => $visit:ident($($value:expr)?)),* $(,)?) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
             match self {
-                Self::Text(cursor) => cursor.scalar(visitor),
+                Self::Text(cursor) => cursor.scalar()?.visit(visitor),
                 Self::Shape(node) => {
                     node.record();
                     visitor.$visit($($value)?)
@@ -190,7 +209,7 @@ impl<'de> Deserializer<'de> for Reader<'_, 'de> {
             Self::Text(cursor) => match cursor.peek() {
                 Some(b'{') => Self::Text(cursor).deserialize_map(visitor),
                 Some(b'[') => Self::Text(cursor).deserialize_seq(visitor),
-                _ => cursor.scalar(visitor),
+                _ => cursor.scalar()?.visit(visitor),
             },
             Self::Shape(node) => {
                 node.record();

@@ -9,7 +9,7 @@
 //! There is no bookkeeping of pods expected but not seen: the host does not ask
 //! again before the cache shows the last plan's writes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -249,8 +249,8 @@ fn choose_victims<O: ReplicaOwner>(
 
 /// How many active pods there are on each node, of all the owners that share
 /// this one's controller (the ReplicaSets of one Deployment).
-fn related_on_nodes<O: ReplicaOwner>(ctx: &Ctx<'_>, owner: &O) -> Result<HashMap<String, usize>> {
-    let mut crowds = HashMap::new();
+fn related_on_nodes<O: ReplicaOwner>(ctx: &Ctx<'_>, owner: &O) -> Result<BTreeMap<String, usize>> {
+    let mut crowds = BTreeMap::new();
     let Some(controller) = owner.metadata().controller() else { return Ok(crowds) };
     let mut seen = BTreeSet::new();
     for sibling in ctx.list::<O>(Query::all().controlled_by(&controller.uid))? {
