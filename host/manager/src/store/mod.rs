@@ -29,6 +29,7 @@ mod subscriptions;
 mod table;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::{
     collections::{BTreeSet, HashSet},

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::{
     path::FieldTree,
     prune::{self, PruneSpec},
+    words::Dictionary,
 };
 
 /// Labels, in the order of the API server.
@@ -134,21 +135,48 @@ impl Meta {
     }
 }
 
-/// The kept JSON: `{...}` with the rest of the metadata, then `{...}` with the
-/// rest of the object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The kept JSON, encoded: `{...}` with the rest of the metadata, then `{...}`
+/// with the rest of the object.
+#[derive(Clone, Debug)]
 pub(super) struct Content {
-    pub(super) text: Box<str>,
-    pub(super) split: u32,
+    text: Box<str>,
+    split: u32,
+    dictionary: Dictionary,
 }
 
 impl Content {
-    pub(super) fn metadata(&self) -> &str {
-        &self.text[..self.split as usize]
+    /// Takes both parts as compact JSON. None if that is not UTF-8.
+    pub(super) fn new(metadata: &[u8], rest: &[u8], dictionary: &Dictionary) -> Option<Self> {
+        let mut text = dictionary.encode(metadata);
+        let split = u32::try_from(text.len()).ok()?;
+        text.extend_from_slice(&dictionary.encode(rest));
+        let text = String::from_utf8(text).ok()?.into_boxed_str();
+        Some(Self { text, split, dictionary: dictionary.clone() })
     }
 
-    pub(super) fn rest(&self) -> &str {
-        &self.text[self.split as usize..]
+    /// Writes the rest of the metadata.
+    pub(super) fn metadata(&self, out: &mut Vec<u8>) {
+        self.dictionary.decode(&self.text[..self.split as usize], out);
+    }
+
+    /// Writes the rest of the object.
+    pub(super) fn rest(&self, out: &mut Vec<u8>) {
+        self.dictionary.decode(&self.text[self.split as usize..], out);
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        if self.dictionary.is(&other.dictionary) {
+            return self.split == other.split && self.text == other.text;
+        }
+        self.decoded() == other.decoded()
+    }
+
+    fn decoded(&self) -> (Vec<u8>, usize) {
+        let mut out = Vec::new();
+        self.metadata(&mut out);
+        let split = out.len();
+        self.rest(&mut out);
+        (out, split)
     }
 }
 
@@ -213,7 +241,7 @@ impl Record {
         if !self.meta.same(meta) {
             return false;
         }
-        if self.content == *content {
+        if self.content.same(content) {
             return true;
         }
         if exact {
@@ -254,17 +282,17 @@ impl Record {
             out.extend_from_slice(b",\"finalizers\":");
             list(&mut out, b"[]", self.meta.finalizers.iter(), |out, finalizer| text(out, finalizer));
         }
-        let mut projected = Vec::new();
-        let (metadata, rest) = match tree {
-            None => (self.content.metadata().as_bytes(), self.content.rest().as_bytes()),
+        let (kept, split) = match tree {
+            None => self.content.decoded(),
             Some(tree) => {
+                let mut projected = Vec::new();
                 let split = prune::project(&self.content, tree, &mut projected);
-                projected.split_at(split)
+                (projected, split)
             }
         };
-        members(&mut out, metadata);
+        members(&mut out, &kept[..split]);
         out.push(b'}');
-        members(&mut out, rest);
+        members(&mut out, &kept[split..]);
         out.push(b'}');
         // Only whole strings and whole JSON went in.
         String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())

@@ -235,6 +235,17 @@ impl FieldTree {
         if self.whole { Some(self) } else { self.each.as_deref() }
     }
 
+    /// Adds the names of all fields that are named.
+    pub(super) fn names<'a>(&'a self, names: &mut Vec<&'a str>) {
+        for (name, tree) in &self.fields {
+            names.push(name);
+            tree.names(names);
+        }
+        if let Some(tree) = &self.each {
+            tree.names(names);
+        }
+    }
+
     /// Whether only metadata is kept.
     pub fn is_metadata_only(&self) -> bool {
         !self.whole && self.fields.keys().all(|name| &**name == "metadata")

@@ -14,6 +14,7 @@ use super::{
     intern::Interner,
     object::{Content, Labels, Meta, Object, Owners, ResourceVersion, text},
     path::{FieldTree, Part, is_never_kept},
+    words::Dictionary,
 };
 
 /// Bytes that are no object of the API.
@@ -26,6 +27,7 @@ pub struct PruneSpec {
     pub(super) tree: FieldTree,
     generation: u64,
     interner: Arc<Interner>,
+    dictionary: Dictionary,
 }
 
 impl fmt::Debug for PruneSpec {
@@ -36,7 +38,8 @@ impl fmt::Debug for PruneSpec {
 
 impl PruneSpec {
     pub(super) fn new(tree: FieldTree, generation: u64, interner: Arc<Interner>) -> Self {
-        Self { tree, generation, interner }
+        let dictionary = Dictionary::of(&tree);
+        Self { tree, generation, interner, dictionary }
     }
 
     /// Moves when fields were added, so that the objects must be listed again.
@@ -55,15 +58,13 @@ impl PruneSpec {
         let mut top = Top { interner: &self.interner, tree: &self.tree, metadata: None, out: vec![b'{'] };
         deserializer.deserialize_map(&mut top)?;
         deserializer.end()?;
-        let (meta, mut kept) =
-            top.metadata.ok_or_else(|| <serde_json::Error as serde::de::Error>::missing_field("metadata"))?;
-        let split = kept.len() as u32;
+        let missing = || <serde_json::Error as serde::de::Error>::missing_field("metadata");
+        let (meta, metadata) = top.metadata.ok_or_else(missing)?;
         top.out.push(b'}');
-        kept.extend_from_slice(&top.out);
-        let text = String::from_utf8(kept)
-            .map_err(<serde_json::Error as serde::de::Error>::custom)?
-            .into_boxed_str();
-        Ok(Object { meta, content: Content { text, split }, spec: self.clone() })
+        let content = Content::new(&metadata, &top.out, &self.dictionary).ok_or_else(|| {
+            <serde_json::Error as serde::de::Error>::custom("the text is not UTF-8, or longer than 4 GiB")
+        })?;
+        Ok(Object { meta, content, spec: self.clone() })
     }
 }
 
@@ -347,15 +348,19 @@ fn compact(json: &str, out: &mut Vec<u8>) {
 /// rest, then the object's. Says where the second begins.
 pub(super) fn project(content: &Content, tree: &FieldTree, out: &mut Vec<u8>) -> usize {
     let nothing = FieldTree::default();
-    keep_stored(content.metadata(), tree.field("metadata").unwrap_or(&nothing), out);
+    let mut stored = Vec::new();
+    content.metadata(&mut stored);
+    keep_stored(&stored, tree.field("metadata").unwrap_or(&nothing), out);
     let split = out.len();
-    keep_stored(content.rest(), tree, out);
+    stored.clear();
+    content.rest(&mut stored);
+    keep_stored(&stored, tree, out);
     split
 }
 
-fn keep_stored(json: &str, tree: &FieldTree, out: &mut Vec<u8>) {
+fn keep_stored(json: &[u8], tree: &FieldTree, out: &mut Vec<u8>) {
     let start = out.len();
-    let mut deserializer = serde_json::Deserializer::from_str(json);
+    let mut deserializer = serde_json::Deserializer::from_slice(json);
     if (Keep { tree, out: &mut *out }).deserialize(&mut deserializer).is_err() {
         // Stored content was written by this module; were it ever damaged, an
         // empty object is still JSON.
