@@ -1,0 +1,93 @@
+//! Admission: what a server with default plugins adds to objects, and what it refuses.
+//!
+//! In: objects about to be stored. Out: the same with defaults of the cluster, or a refusal. Invariant: only quota and
+//! eviction write anything, and only to the status of quotas and budgets.
+
+mod eviction;
+mod limits;
+mod pods;
+mod quota;
+mod storage;
+
+pub use eviction::check_eviction;
+
+use serde_json::Value;
+
+use crate::rest::strategy::{Ctx, Kind};
+use crate::status::Status;
+
+/// 403 in the words of an admission plugin.
+fn refused(kind: &Kind, object: &Value, why: &str) -> Status {
+    let name = object["metadata"]["name"].as_str().unwrap_or("");
+    Status::forbidden(&kind.group, &kind.plural, name, why)
+}
+
+fn is(kind: &Kind, group: &str, plural: &str) -> bool {
+    kind.group == group && kind.plural == plural
+}
+
+/// Changes a new object.
+pub fn mutate_create(ctx: &Ctx<'_>, kind: &Kind, object: &mut Value) -> Result<(), Status> {
+    if is(kind, "", "pods") {
+        limits::fill(ctx, object);
+        pods::priority(ctx, kind, object)?;
+        pods::tolerations(object);
+    } else if is(kind, "", "persistentvolumeclaims") {
+        storage::protect(object, "kubernetes.io/pvc-protection");
+        storage::default_class(ctx, object);
+    } else if is(kind, "", "persistentvolumes") {
+        storage::protect(object, "kubernetes.io/pv-protection");
+    } else if is(kind, "networking.k8s.io", "ingresses") {
+        storage::default_ingress_class(ctx, object);
+    }
+    Ok(())
+}
+
+/// Checks a new object against what the namespace allows; counts it.
+pub fn validate_create(ctx: &Ctx<'_>, kind: &Kind, object: &Value) -> Result<(), Status> {
+    limits::check(ctx, kind, object)?;
+    if is(kind, "scheduling.k8s.io", "priorityclasses") {
+        pods::one_default(ctx, kind, object)?;
+    }
+    if !ctx.namespace.is_empty() {
+        quota::charge(ctx, kind, None, object)?;
+    }
+    Ok(())
+}
+
+/// Changes a changed object.
+pub fn mutate_update(
+    _ctx: &Ctx<'_>,
+    kind: &Kind,
+    sub: &str,
+    _old: &Value,
+    new: &mut Value,
+) -> Result<(), Status> {
+    if sub.is_empty() && is(kind, "", "pods") {
+        pods::tolerations(new);
+    }
+    Ok(())
+}
+
+/// Checks a changed object; counts the difference.
+pub fn validate_update(
+    ctx: &Ctx<'_>,
+    kind: &Kind,
+    sub: &str,
+    old: &Value,
+    new: &Value,
+) -> Result<(), Status> {
+    if sub == "resize" && is(kind, "", "pods") {
+        limits::check(ctx, kind, new)?;
+    }
+    if is(kind, "scheduling.k8s.io", "priorityclasses") {
+        pods::one_default(ctx, kind, new)?;
+    }
+    if matches!(sub, "" | "resize") && is(kind, "", "persistentvolumeclaims") {
+        storage::may_grow(ctx, kind, old, new)?;
+    }
+    if !ctx.namespace.is_empty() && matches!(sub, "" | "resize") {
+        quota::charge(ctx, kind, Some(old), new)?;
+    }
+    Ok(())
+}

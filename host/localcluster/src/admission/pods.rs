@@ -1,0 +1,129 @@
+//! Priority and default tolerations of pods.
+
+use serde_json::{Value, json};
+
+use super::refused;
+use crate::kinds::value::{child, fill, flag, int, items, set, text};
+use crate::rest::strategy::{Ctx, Kind};
+use crate::status::Status;
+
+const CLASSES: (&str, &str) = ("scheduling.k8s.io", "priorityclasses");
+
+/// The two classes every cluster has.
+fn builtin_class(name: &str) -> Option<Value> {
+    let value = match name {
+        "system-node-critical" => 2_000_001_000,
+        "system-cluster-critical" => 2_000_000_000,
+        _ => return None,
+    };
+    Some(json!({"metadata": {"name": name}, "value": value, "preemptionPolicy": "PreemptLowerPriority"}))
+}
+
+/// The class marked as default, the lowest one if there are several.
+fn default_class(ctx: &Ctx<'_>) -> Option<Value> {
+    let all = ctx.lookup.list(CLASSES.0, CLASSES.1, "");
+    all.into_iter().filter(|c| flag(c, "globalDefault")).min_by_key(|c| int(c, "value"))
+}
+
+/// Resolves the class of a pod to its number.
+pub(super) fn priority(ctx: &Ctx<'_>, kind: &Kind, pod: &mut Value) -> Result<(), Status> {
+    let name = text(&pod["spec"], "priorityClassName").to_owned();
+    let class = if name.is_empty() {
+        default_class(ctx)
+    } else {
+        let found = ctx.lookup.get(CLASSES.0, CLASSES.1, "", &name).or_else(|| builtin_class(&name));
+        if found.is_none() {
+            return Err(refused(kind, pod, &format!("no PriorityClass with name {name} was found")));
+        }
+        found
+    };
+    let value = class.as_ref().map_or(0, |c| int(c, "value"));
+    let given = pod["spec"]["priority"].as_i64();
+    if let Some(given) = given.filter(|given| *given != value) {
+        return Err(refused(
+            kind,
+            pod,
+            &format!(
+                "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {value} from the given PriorityClass name"
+            ),
+        ));
+    }
+    let policy = match class.as_ref().map_or("", |c| text(c, "preemptionPolicy")) {
+        "" => "PreemptLowerPriority".to_owned(),
+        policy => policy.to_owned(),
+    };
+    let own = text(&pod["spec"], "preemptionPolicy");
+    if !own.is_empty() && own != policy {
+        return Err(refused(
+            kind,
+            pod,
+            &format!(
+                "the string value of PreemptionPolicy ({own}) must not be provided in pod spec; priority admission controller computed {policy} from the given PriorityClass name"
+            ),
+        ));
+    }
+    let spec = child(pod, "spec");
+    if let Some(class) = class.filter(|_| name.is_empty()) {
+        fill(spec, "priorityClassName", text(&class["metadata"], "name").to_owned());
+    }
+    set(spec, "priority", value);
+    set(spec, "preemptionPolicy", policy);
+    Ok(())
+}
+
+/// Only one class may be the default.
+pub(super) fn one_default(ctx: &Ctx<'_>, kind: &Kind, class: &Value) -> Result<(), Status> {
+    if !flag(class, "globalDefault") {
+        return Ok(());
+    }
+    match default_class(ctx) {
+        Some(other) if other["metadata"]["name"] != class["metadata"]["name"] => {
+            let name = text(&other["metadata"], "name");
+            Err(refused(
+                kind,
+                class,
+                &format!("PriorityClass {name} is already marked as default. Only one default can exist"),
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Pods stay five minutes on a node that is not ready or not reachable, unless they say otherwise.
+pub(super) fn tolerations(pod: &mut Value) {
+    const SECONDS: i64 = 300;
+    let spec = child(pod, "spec");
+    let mut all = items(spec, "tolerations").to_vec();
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let tolerated = all.iter().any(|t| {
+            let (own, effect) = (text(t, "key"), text(t, "effect"));
+            (own == key || own.is_empty()) && (effect == "NoExecute" || effect.is_empty())
+        });
+        if !tolerated {
+            all.push(json!({
+                "key": key,
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": SECONDS,
+            }));
+        }
+    }
+    if !all.is_empty() {
+        set(spec, "tolerations", all);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_tolerations_come_first_and_stand_in_for_defaults() {
+        let mut pod = json!({"spec": {"tolerations": [{"key": "x", "operator": "Exists"}]}});
+        tolerations(&mut pod);
+        assert_eq!(items(&pod["spec"], "tolerations").len(), 3);
+        let mut all = json!({"spec": {"tolerations": [{"operator": "Exists"}]}});
+        tolerations(&mut all);
+        assert_eq!(items(&all["spec"], "tolerations").len(), 1);
+    }
+}

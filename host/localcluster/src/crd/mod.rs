@@ -1,0 +1,157 @@
+//! CustomResourceDefinitions: kinds made of data.
+//!
+//! In: definitions as they are stored. Out: kinds with schemas, defaults, pruning, printer columns and subresources,
+//! and the loop that accepts, serves and cleans them up. Invariant: a kind is served exactly while its definition is
+//! established.
+
+mod columns;
+mod names;
+mod rules;
+mod run;
+mod strategy;
+mod structural;
+mod validate;
+
+pub use columns::PrinterColumn;
+pub use names::{accept, accepted_names};
+pub use run::run;
+pub use structural::Structural;
+pub use validate::validate;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::kinds::value::{entries, flag, items, text};
+use crate::rest::strategy::{Kind, StorageId, Subresource};
+use crate::schema::{self, Decoded, FieldValidation, Notes, schema, strict_error};
+use crate::status::Status;
+use strategy::Custom;
+
+const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+
+/// The kinds a definition serves, one a version.
+pub fn kinds_of(crd: &Value) -> Vec<Arc<Kind>> {
+    let spec = &crd["spec"];
+    let accepted = &crd["status"]["acceptedNames"];
+    let group = text(spec, "group");
+    let versions = items(spec, "versions");
+    let mut served: Vec<&Value> = versions.iter().filter(|v| flag(v, "served")).collect();
+    served.sort_by(|a, b| names::compare_versions(text(a, "name"), text(b, "name")));
+    served
+        .into_iter()
+        .map(|version| {
+            let strings = |key: &str| -> Vec<String> {
+                items(accepted, key).iter().filter_map(|v| v.as_str().map(str::to_owned)).collect()
+            };
+            let plural = text(accepted, "plural").to_owned();
+            Arc::new(Kind {
+                group: group.to_owned(),
+                version: text(version, "name").to_owned(),
+                singular: text(accepted, "singular").to_owned(),
+                kind: text(accepted, "kind").to_owned(),
+                list_kind: text(accepted, "listKind").to_owned(),
+                short_names: strings("shortNames"),
+                categories: strings("categories"),
+                namespaced: text(spec, "scope") == "Namespaced",
+                verbs: VERBS.to_vec(),
+                subresources: subresources(group, version, text(accepted, "kind")),
+                storage: StorageId { group: group.to_owned(), plural: plural.clone() },
+                storage_version_hash: names::storage_hash(group, crd),
+                custom: true,
+                strategy: Arc::new(Custom::new(crd, version)),
+                plural,
+            })
+        })
+        .collect()
+}
+
+fn subresources(group: &str, version: &Value, kind: &str) -> Vec<Subresource> {
+    let mut out = Vec::new();
+    let verbs = vec!["get", "patch", "update"];
+    for (name, _) in entries(version, "subresources") {
+        out.push(match name.as_str() {
+            "scale" => Subresource {
+                name: name.clone(),
+                group: "autoscaling".into(),
+                version: "v1".into(),
+                kind: "Scale".into(),
+                verbs: verbs.clone(),
+            },
+            _ => Subresource {
+                name: name.clone(),
+                group: group.into(),
+                version: text(version, "name").into(),
+                kind: kind.into(),
+                verbs: verbs.clone(),
+            },
+        });
+    }
+    out.sort_by(|a, b| b.name.cmp(&a.name));
+    out
+}
+
+/// Decodes a body as a custom object.
+pub(crate) fn decode(
+    kind: &Kind,
+    body: &[u8],
+    api_version: &str,
+    given_kind: &str,
+    validation: FieldValidation,
+) -> Result<Decoded, Status> {
+    let missing = |what: &str| {
+        let shown = String::from_utf8_lossy(body);
+        Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): Object '{what}' is missing in '{shown}' ({})",
+            kind.kind,
+            schema::summary(body)
+        ))
+    };
+    if given_kind.is_empty() {
+        return Err(missing("Kind"));
+    }
+    if api_version.is_empty() {
+        return Err(missing("apiVersion"));
+    }
+    if api_version != kind.api_version() {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({})",
+            kind.api_version()
+        )));
+    }
+    let refuse = |error: &str| {
+        Status::bad_request(format!(
+            "{given_kind} in version {:?} cannot be handled as a {}: {error}",
+            kind.version, kind.kind
+        ))
+    };
+    let (value, repeated) = schema::decode_any(body).map_err(|e| refuse(&e))?;
+    let (object, notes) = redecode(kind, &value);
+    if let Some(error) = notes.type_error {
+        return Err(refuse(&error));
+    }
+    let found: Vec<String> = repeated.into_iter().chain(notes.strict).collect();
+    let warnings = match validation {
+        FieldValidation::Ignore => Vec::new(),
+        FieldValidation::Warn => found,
+        FieldValidation::Strict if found.is_empty() => Vec::new(),
+        FieldValidation::Strict => return Err(refuse(&strict_error(&found))),
+    };
+    Ok(Decoded { object, warnings })
+}
+
+/// Decodes metadata by its type, prunes the rest by the schema of the kind.
+pub(crate) fn redecode(kind: &Kind, value: &Value) -> (Value, Notes) {
+    let mut notes = Notes::default();
+    let mut object = value.clone();
+    let meta_type = schema().named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+    if let (Some(id), Some(meta)) = (meta_type, object.get_mut("metadata")) {
+        let (decoded, found) = schema::decode_value_at(id, meta, "metadata");
+        *meta = decoded;
+        notes = found;
+    }
+    if let Some(structural) = kind.strategy.structural() {
+        notes.strict.extend(structural.prune(&mut object));
+    }
+    (object, notes)
+}

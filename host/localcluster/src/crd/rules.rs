@@ -1,0 +1,207 @@
+//! Validation rules in the Common Expression Language (`x-kubernetes-validations`).
+//!
+//! In: a schema, an object and its predecessor. Out: the messages of the rules that do not hold. Invariant: a rule
+//! that cannot be evaluated refuses the object, as an unanswered question must not let it pass.
+
+use std::fmt;
+
+use cel::{Context, Program};
+use serde_json::Value;
+
+use crate::kinds::value::{items, text};
+use crate::status::{FieldError, FieldReason};
+
+/// Rules of one node of a schema.
+struct Node {
+    /// Steps from the root; None steps into every item.
+    path: Vec<Option<String>>,
+    rules: Vec<Rule>,
+}
+
+struct Rule {
+    text: String,
+    program: Result<Program, String>,
+    message: String,
+    message_expression: Option<Program>,
+    reason: FieldReason,
+    field_path: String,
+    optional_old: bool,
+}
+
+/// All rules of a schema.
+#[derive(Default)]
+pub(super) struct Rules {
+    nodes: Vec<Node>,
+}
+
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rules").field("nodes", &self.nodes.len()).finish()
+    }
+}
+
+impl Rules {
+    pub(super) fn compile(schema: &Value) -> Self {
+        let mut out = Self::default();
+        out.collect(schema, &mut Vec::new());
+        out
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    fn collect(&mut self, schema: &Value, path: &mut Vec<Option<String>>) {
+        let rules: Vec<Rule> = items(schema, "x-kubernetes-validations").iter().map(Rule::compile).collect();
+        if !rules.is_empty() {
+            self.nodes.push(Node { path: path.clone(), rules });
+        }
+        for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+            path.push(Some(key.clone()));
+            self.collect(property, path);
+            path.pop();
+        }
+        for inner in [&schema["items"], &schema["additionalProperties"]] {
+            if inner.is_object() {
+                path.push(None);
+                self.collect(inner, path);
+                path.pop();
+            }
+        }
+    }
+
+    pub(super) fn check(&self, old: Option<&Value>, new: &Value, out: &mut Vec<FieldError>) {
+        for node in &self.nodes {
+            node.check(&node.path, old, new, String::new(), out);
+        }
+    }
+}
+
+impl Node {
+    fn check(
+        &self,
+        path: &[Option<String>],
+        old: Option<&Value>,
+        new: &Value,
+        at: String,
+        out: &mut Vec<FieldError>,
+    ) {
+        let Some((step, rest)) = path.split_first() else {
+            for rule in &self.rules {
+                rule.check(old, new, &at, out);
+            }
+            return;
+        };
+        match (step, new) {
+            (Some(key), _) => {
+                if let Some(value) = new.get(key).filter(|v| !v.is_null()) {
+                    let dot = if at.is_empty() { "" } else { "." };
+                    let at = format!("{at}{dot}{key}");
+                    self.check(rest, old.and_then(|o| o.get(key)), value, at, out);
+                }
+            }
+            (None, Value::Array(list)) => {
+                for (i, value) in list.iter().enumerate() {
+                    self.check(rest, None, value, format!("{at}[{i}]"), out);
+                }
+            }
+            (None, Value::Object(map)) => {
+                for (key, value) in map {
+                    let before = old.and_then(|o| o.get(key));
+                    self.check(rest, before, value, format!("{at}[{key}]"), out);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Rule {
+    fn compile(rule: &Value) -> Self {
+        let program = |text: &str| Program::compile(text).map_err(|e| e.to_string());
+        let own = text(rule, "message");
+        let source = text(rule, "rule");
+        Self {
+            text: source.to_owned(),
+            program: program(source),
+            message: if own.is_empty() { format!("failed rule: {source}") } else { own.to_owned() },
+            message_expression: match text(rule, "messageExpression") {
+                "" => None,
+                expression => program(expression).ok(),
+            },
+            reason: match text(rule, "reason") {
+                "FieldValueForbidden" => FieldReason::Forbidden,
+                "FieldValueRequired" => FieldReason::Required,
+                "FieldValueDuplicate" => FieldReason::Duplicate,
+                _ => FieldReason::Invalid,
+            },
+            field_path: text(rule, "fieldPath").to_owned(),
+            optional_old: rule["optionalOldSelf"] == true,
+        }
+    }
+
+    fn check(&self, old: Option<&Value>, new: &Value, at: &str, out: &mut Vec<FieldError>) {
+        let transition = self.text.contains("oldSelf");
+        if transition && old.is_none() && !self.optional_old {
+            return;
+        }
+        let field = if self.field_path.is_empty() {
+            if at.is_empty() { "<nil>".to_owned() } else { at.to_owned() }
+        } else {
+            format!("{at}{}", self.field_path).trim_start_matches('.').to_owned()
+        };
+        let mut context = Context::default();
+        let added = context.add_variable("self", new).is_ok()
+            && old.is_none_or(|old| context.add_variable("oldSelf", old).is_ok());
+        let failure = match &self.program {
+            _ if !added => Some("the object cannot be handed to the rule".to_owned()),
+            Err(error) => Some(format!("compilation failed: {error}")),
+            Ok(program) => match program.execute(&context) {
+                Ok(cel::Value::Bool(true)) => return,
+                Ok(cel::Value::Bool(false)) => None,
+                Ok(_) => Some("the rule is not a boolean".to_owned()),
+                Err(error) => Some(format!("rule evaluation error: {error}")),
+            },
+        };
+        let expressed = self.message_expression.as_ref().and_then(|m| match m.execute(&context) {
+            Ok(cel::Value::String(text)) => Some(text.to_string()),
+            _ => None,
+        });
+        let message = failure.or(expressed).unwrap_or_else(|| self.message.clone());
+        let words = match self.reason {
+            FieldReason::Forbidden => "Forbidden",
+            FieldReason::Required => "Required value",
+            FieldReason::Duplicate => "Duplicate value",
+            _ => "Invalid value",
+        };
+        out.push(FieldError::raw(self.reason, field, format!("{words}: {message}")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn rules_compare_fields_and_transitions() {
+        let rules = Rules::compile(&json!({"properties": {"spec": {
+            "properties": {"lo": {}, "hi": {}},
+            "x-kubernetes-validations": [
+                {"rule": "!has(self.lo) || !has(self.hi) || self.lo <= self.hi", "message": "lo above hi"},
+                {"rule": "self.lo >= oldSelf.lo"},
+            ],
+        }}}));
+        let run = |old: Option<Value>, new: Value| {
+            let mut out = Vec::new();
+            rules.check(old.as_ref(), &new, &mut out);
+            out.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(run(None, json!({"spec": {"lo": 1, "hi": 2}})), Vec::<String>::new());
+        assert_eq!(run(None, json!({"spec": {"lo": 3, "hi": 2}})), ["spec: Invalid value: lo above hi"]);
+        assert_eq!(
+            run(Some(json!({"spec": {"lo": 2}})), json!({"spec": {"lo": 1}})),
+            ["spec: Invalid value: failed rule: self.lo >= oldSelf.lo"]
+        );
+    }
+}

@@ -1,0 +1,271 @@
+//! Behaviour of custom objects.
+
+use serde_json::{Value, json};
+
+use super::columns::PrinterColumn;
+use super::rules::Rules;
+use super::{Structural, validate};
+use crate::kinds::meta;
+use crate::kinds::names::NameRule;
+use crate::kinds::scale;
+use crate::kinds::value::{at, copy, flag, int, items, remove, set, text};
+use crate::rest::strategy::{Ctx, Kind, Strategy};
+use crate::status::{FieldError, FieldReason, Status};
+use crate::table::Columns;
+
+/// Strategy of one version of a custom resource.
+pub(super) struct Custom {
+    structural: Structural,
+    namespaced: bool,
+    has_status: bool,
+    scale: Option<ScalePaths>,
+    columns: Columns,
+    stored: bool,
+    api_version: String,
+    stored_api_version: String,
+    deprecation: Option<String>,
+    selectable: Vec<&'static str>,
+    rules: Rules,
+}
+
+struct ScalePaths {
+    desired: String,
+    actual: String,
+    selector: String,
+}
+
+impl Custom {
+    pub(super) fn new(crd: &Value, version: &Value) -> Self {
+        let spec = &crd["spec"];
+        let group = text(spec, "group");
+        let root = version["schema"]["openAPIV3Schema"].clone();
+        let mut columns: Vec<PrinterColumn> =
+            items(version, "additionalPrinterColumns").iter().map(PrinterColumn::new).collect();
+        if columns.is_empty() {
+            columns.push(PrinterColumn::age());
+        }
+        let storage = items(spec, "versions").iter().find(|v| flag(v, "storage"));
+        let scale = &version["subresources"]["scale"];
+        let path = |key: &str| text(scale, key).trim_start_matches('.').to_owned();
+        Self {
+            namespaced: text(spec, "scope") == "Namespaced",
+            has_status: !version["subresources"]["status"].is_null(),
+            scale: scale.is_object().then(|| ScalePaths {
+                desired: path("specReplicasPath"),
+                actual: path("statusReplicasPath"),
+                selector: path("labelSelectorPath"),
+            }),
+            columns: Columns::Custom(columns),
+            stored: flag(version, "storage"),
+            api_version: format!("{group}/{}", text(version, "name")),
+            stored_api_version: format!("{group}/{}", storage.map_or("", |v| text(v, "name"))),
+            deprecation: deprecation(crd, version),
+            selectable: Vec::new(),
+            rules: Rules::compile(&root),
+            structural: Structural::new(root),
+        }
+    }
+
+    fn check(&self, kind: &Kind, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
+        let mut out = Vec::new();
+        let given = text(new, "kind");
+        if !given.is_empty() && given != kind.kind {
+            let detail = format!("must be {}", kind.kind);
+            out.push(FieldError::invalid("kind", &json!(given), &detail));
+            return out;
+        }
+        validate(self.structural.root(), new, "", &mut out);
+        if self.rules.is_empty() {
+            return out;
+        }
+        if !out.is_empty() {
+            if old.is_none() {
+                out.push(FieldError::raw(
+                    FieldReason::Invalid,
+                    "<nil>",
+                    "Invalid value: null: some validation rules were not checked because the object \
+                     was invalid; correct the existing errors to complete validation",
+                ));
+            }
+            return out;
+        }
+        self.rules.check(old, new, &mut out);
+        out
+    }
+}
+
+/// The warning of a deprecated version.
+fn deprecation(crd: &Value, version: &Value) -> Option<String> {
+    if !flag(version, "deprecated") {
+        return None;
+    }
+    let own = text(version, "deprecationWarning");
+    if !own.is_empty() {
+        return Some(own.to_owned());
+    }
+    let spec = &crd["spec"];
+    let (group, kind) = (text(spec, "group"), text(&spec["names"], "kind"));
+    let mut out = format!("{group}/{} {kind} is deprecated", text(version, "name"));
+    let mut better: Vec<&str> = items(spec, "versions")
+        .iter()
+        .filter(|v| flag(v, "served") && !flag(v, "deprecated"))
+        .map(|v| text(v, "name"))
+        .collect();
+    better.sort_by(|a, b| super::names::compare_versions(a, b));
+    if let Some(better) = better.first() {
+        let same = better.contains("alpha") == text(version, "name").contains("alpha");
+        if !same || super::names::compare_versions(better, text(version, "name")).is_lt() {
+            out.push_str(&format!("; use {group}/{better} {kind}"));
+        }
+    }
+    Some(out)
+}
+
+fn without_meta(object: &Value, and_status: bool) -> Value {
+    let mut out = object.clone();
+    remove(&mut out, "metadata");
+    if and_status {
+        remove(&mut out, "status");
+    }
+    out
+}
+
+impl Strategy for Custom {
+    fn default(&self, _kind: &Kind, object: &mut Value) {
+        self.structural.default(object);
+    }
+
+    fn to_storage(&self, _kind: &Kind, mut object: Value) -> Value {
+        if object.get("apiVersion").is_some() {
+            set(&mut object, "apiVersion", self.stored_api_version.clone());
+        }
+        object
+    }
+
+    fn from_storage(&self, _kind: &Kind, mut object: Value) -> Value {
+        if object.get("apiVersion").is_some() {
+            set(&mut object, "apiVersion", self.api_version.clone());
+        }
+        self.structural.default(&mut object);
+        object
+    }
+
+    fn is_storage_version(&self) -> bool {
+        self.stored
+    }
+
+    fn prepare_create(&self, _ctx: &Ctx<'_>, object: &mut Value) -> Result<(), Status> {
+        if self.has_status {
+            remove(object, "status");
+        }
+        set(&mut object["metadata"], "generation", 1);
+        Ok(())
+    }
+
+    fn validate_create(&self, ctx: &Ctx<'_>, object: &Value) -> Vec<FieldError> {
+        let mut out = meta::create(object, self.namespaced, NameRule::Subdomain);
+        out.extend(self.check(ctx.kind, None, object));
+        out
+    }
+
+    fn prepare_update(&self, _ctx: &Ctx<'_>, sub: &str, old: &Value, new: &mut Value) -> Result<(), Status> {
+        if sub == "status" {
+            let status = new.get("status").cloned();
+            let managed = new["metadata"].get("managedFields").cloned();
+            let version = new["metadata"].get("resourceVersion").cloned();
+            let mut kept = old.clone();
+            match status {
+                Some(status) => set(&mut kept, "status", status),
+                None => {
+                    remove(&mut kept, "status");
+                }
+            }
+            for (key, value) in [("managedFields", managed), ("resourceVersion", version)] {
+                match value {
+                    Some(value) => set(&mut kept["metadata"], key, value),
+                    None => {
+                        remove(&mut kept["metadata"], key);
+                    }
+                }
+            }
+            for key in ["kind", "apiVersion"] {
+                copy(new, &mut kept, key);
+            }
+            *new = kept;
+            return Ok(());
+        }
+        if self.has_status {
+            copy(old, new, "status");
+        }
+        let changed = {
+            let mut before = without_meta(old, self.has_status);
+            let mut after = without_meta(new, self.has_status);
+            for value in [&mut before, &mut after] {
+                remove(value, "kind");
+                remove(value, "apiVersion");
+            }
+            before != after
+        };
+        let generation = int(&old["metadata"], "generation") + i64::from(changed);
+        set(&mut new["metadata"], "generation", generation);
+        Ok(())
+    }
+
+    fn validate_update(&self, ctx: &Ctx<'_>, _sub: &str, old: &Value, new: &Value) -> Vec<FieldError> {
+        let mut out = meta::update(old, new);
+        out.extend(out.clone());
+        out.extend(self.check(ctx.kind, Some(old), new));
+        out
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        false
+    }
+
+    fn supports_field(&self, label: &str) -> bool {
+        self.selectable.contains(&label)
+    }
+
+    fn warnings(&self, _old: Option<&Value>, _new: &Value) -> Vec<String> {
+        self.deprecation.iter().cloned().collect()
+    }
+
+    fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    fn replicas_path(&self) -> &str {
+        self.scale.as_ref().map_or("spec.replicas", |paths| paths.desired.as_str())
+    }
+
+    fn structural(&self) -> Option<&Structural> {
+        Some(&self.structural)
+    }
+
+    fn scale(&self, kind: &Kind, object: &Value) -> Result<Value, Status> {
+        let Some(paths) = &self.scale else { return Err(kind.not_found("")) };
+        let Some(desired) = at(object, &paths.desired).as_i64() else {
+            return Err(Status::internal(format!(
+                "the spec replicas field \".{}\" does not exist",
+                paths.desired
+            )));
+        };
+        let actual = at(object, &paths.actual).as_i64().unwrap_or(0);
+        let selector =
+            if paths.selector.is_empty() { "" } else { at(object, &paths.selector).as_str().unwrap_or("") };
+        Ok(scale::of(object, desired, actual, selector))
+    }
+
+    fn set_scale(&self, kind: &Kind, object: &mut Value, scale: &Value) -> Result<(), Status> {
+        let Some(paths) = &self.scale else { return Err(kind.not_found("")) };
+        let mut place = object;
+        for key in paths.desired.split('.') {
+            if !place.is_object() {
+                *place = json!({});
+            }
+            place = &mut place[key];
+        }
+        *place = int(&scale["spec"], "replicas").into();
+        Ok(())
+    }
+}

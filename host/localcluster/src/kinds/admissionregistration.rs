@@ -1,0 +1,109 @@
+//! Group `admissionregistration.k8s.io`.
+
+use serde_json::{Value, json};
+
+use super::spec::{Generation, Spec, StatusMeta};
+use super::value::{child, fill, items, items_mut, present};
+use crate::table::{AGE, Column, Columns, NAME, age, column, name, number};
+
+const GROUP: &str = "admissionregistration.k8s.io";
+
+pub(super) fn spec(plural: &str) -> Spec {
+    const WEBHOOKS: &[Column] = &[NAME, number("Webhooks"), AGE];
+    const POLICIES: &[Column] = &[NAME, number("Validations"), column("ParamKind"), AGE];
+    const BINDINGS: &[Column] = &[NAME, column("PolicyName"), column("ParamRef"), AGE];
+    let base = Spec {
+        unconditional: false,
+        generation: Generation::Spec,
+        status_meta: StatusMeta::KeepAll,
+        ..Spec::new()
+    };
+    match plural {
+        "mutatingwebhookconfigurations" | "validatingwebhookconfigurations" => Spec {
+            generation: Generation::Content,
+            default: if plural.starts_with("mutating") { mutating } else { webhooks },
+            columns: Columns::Own(WEBHOOKS, |object, now| {
+                vec![name(object), json!(items(object, "webhooks").len()), age(object, now)]
+            }),
+            ..base
+        },
+        "validatingadmissionpolicies" | "mutatingadmissionpolicies" => Spec {
+            default: |object| {
+                let spec = child(object, "spec");
+                fill(spec, "failurePolicy", "Fail");
+                if let Some(matching) = present(spec, "matchConstraints") {
+                    match_defaults(matching);
+                }
+            },
+            columns: Columns::Own(POLICIES, |object, now| {
+                let spec = &object["spec"];
+                let param = &spec["paramKind"];
+                let shown = if param.is_object() {
+                    let version = param["apiVersion"].as_str().unwrap_or("");
+                    format!("{version}/{}", param["kind"].as_str().unwrap_or(""))
+                } else {
+                    "<unset>".to_owned()
+                };
+                let count = items(spec, "validations").len() + items(spec, "mutations").len();
+                vec![name(object), json!(count), json!(shown), age(object, now)]
+            }),
+            ..base
+        },
+        _ => Spec {
+            default: |object| {
+                if let Some(matching) = present(child(object, "spec"), "matchResources") {
+                    match_defaults(matching);
+                }
+            },
+            columns: Columns::Own(BINDINGS, |object, now| {
+                let spec = &object["spec"];
+                let param = &spec["paramRef"];
+                let shown = if param.is_object() {
+                    let name = param["name"].as_str().unwrap_or("");
+                    match param["namespace"].as_str() {
+                        Some(namespace) => format!("{namespace}/{name}"),
+                        None => format!("*/{name}"),
+                    }
+                } else {
+                    "<unset>".to_owned()
+                };
+                vec![name(object), spec["policyName"].clone(), json!(shown), age(object, now)]
+            }),
+            ..base
+        },
+    }
+}
+
+fn match_defaults(matching: &mut Value) {
+    fill(matching, "matchPolicy", "Equivalent");
+    child(matching, "namespaceSelector");
+    child(matching, "objectSelector");
+    for rules in ["resourceRules", "excludeResourceRules"] {
+        for rule in items_mut(matching, rules) {
+            fill(rule, "scope", "*");
+        }
+    }
+}
+
+fn webhooks(object: &mut Value) {
+    for hook in items_mut(object, "webhooks") {
+        fill(hook, "failurePolicy", "Fail");
+        fill(hook, "matchPolicy", "Equivalent");
+        child(hook, "namespaceSelector");
+        child(hook, "objectSelector");
+        fill(hook, "timeoutSeconds", 10);
+        for rule in items_mut(hook, "rules") {
+            fill(rule, "scope", "*");
+        }
+        if let Some(service) = present(child(hook, "clientConfig"), "service") {
+            fill(service, "port", 443);
+        }
+    }
+}
+
+fn mutating(object: &mut Value) {
+    webhooks(object);
+    for hook in items_mut(object, "webhooks") {
+        fill(hook, "reinvocationPolicy", "Never");
+    }
+}

@@ -1,0 +1,258 @@
+//! HorizontalPodAutoscaler in its two versions; stored as v2.
+
+use serde_json::{Value, json};
+
+use super::meta::invalid_all;
+use super::names;
+use super::spec::Spec;
+use super::value::{child, empty, fill, int, items, present, remove, set, text};
+use crate::status::FieldError;
+use crate::table::{AGE, Column, Columns, NAME, age, column, name};
+
+const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
+const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
+const CURRENT: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
+const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
+
+pub(super) fn spec(version: &str) -> Spec {
+    let base = Spec {
+        columns: Columns::Own(COLUMNS, cells),
+        validate: |object| {
+            let mut out = Vec::new();
+            let spec = &object["spec"];
+            if let Some(min) = spec["minReplicas"].as_i64() {
+                if min < 1 {
+                    let detail = "must be greater than or equal to 1";
+                    out.push(FieldError::invalid("spec.minReplicas", &json!(min), detail));
+                }
+            }
+            let max = int(spec, "maxReplicas");
+            if max < 1 {
+                let detail = "must be greater than 0";
+                out.push(FieldError::invalid("spec.maxReplicas", &json!(max), detail));
+            }
+            if spec["minReplicas"].as_i64().is_some_and(|min| max < min) {
+                let detail = "must be greater than or equal to `minReplicas`";
+                out.push(FieldError::invalid("spec.maxReplicas", &json!(max), detail));
+            }
+            for key in ["kind", "name"] {
+                let value = text(&spec["scaleTargetRef"], key);
+                let field = format!("spec.scaleTargetRef.{key}");
+                if value.is_empty() {
+                    out.push(FieldError::required(field, ""));
+                } else if value.contains('/') || value.contains('%') {
+                    invalid_all(
+                        &mut out,
+                        &field,
+                        &json!(value),
+                        names::NameRule::PathSegment.check(value, false),
+                    );
+                }
+            }
+            out
+        },
+        ..Spec::new()
+    };
+    if version == "v1" {
+        Spec {
+            default: |object| fill(child(object, "spec"), "minReplicas", 1),
+            convert: Some((to_v2, to_v1)),
+            columns: Columns::Own(COLUMNS, |object, now| cells(&to_v2(object.clone()), now)),
+            ..base
+        }
+    } else {
+        Spec { default: defaults, ..base }
+    }
+}
+
+fn defaults(object: &mut Value) {
+    let spec = child(object, "spec");
+    fill(spec, "minReplicas", 1);
+    if empty(&spec["metrics"]) {
+        set(spec, "metrics", json!([utilization(80)]));
+    }
+    if let Some(behavior) = present(spec, "behavior") {
+        for (direction, select, policies) in [
+            (
+                "scaleUp",
+                "Max",
+                json!([
+                    {"type": "Pods", "value": 4, "periodSeconds": 15},
+                    {"type": "Percent", "value": 100, "periodSeconds": 15},
+                ]),
+            ),
+            ("scaleDown", "Max", json!([{"type": "Percent", "value": 100, "periodSeconds": 15}])),
+        ] {
+            let rules = child(behavior, direction);
+            fill(rules, "selectPolicy", select);
+            if empty(&rules["policies"]) {
+                set(rules, "policies", policies);
+            }
+            if direction == "scaleUp" {
+                fill(rules, "stabilizationWindowSeconds", 0);
+            }
+        }
+    }
+}
+
+fn utilization(percent: i64) -> Value {
+    json!({"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": percent}}})
+}
+
+fn parsed(object: &Value, annotation: &str) -> Option<Value> {
+    let text = object["metadata"]["annotations"][annotation].as_str()?;
+    serde_json::from_str(text).ok()
+}
+
+/// v1 keeps what it has no field for in annotations.
+fn to_v2(mut object: Value) -> Value {
+    let mut metrics = parsed(&object, METRICS).and_then(|m| m.as_array().cloned()).unwrap_or_default();
+    let behavior = parsed(&object, BEHAVIOR);
+    let mut current = parsed(&object, CURRENT).and_then(|m| m.as_array().cloned()).unwrap_or_default();
+    let conditions = parsed(&object, CONDITIONS);
+    if let Some(annotations) = present(&mut object["metadata"], "annotations") {
+        for key in [METRICS, BEHAVIOR, CURRENT, CONDITIONS] {
+            remove(annotations, key);
+        }
+        if empty(annotations) {
+            remove(&mut object["metadata"], "annotations");
+        }
+    }
+    let spec = child(&mut object, "spec");
+    if let Some(percent) = remove(spec, "targetCPUUtilizationPercentage").and_then(|p| p.as_i64()) {
+        metrics.insert(0, utilization(percent));
+    }
+    if !metrics.is_empty() {
+        set(spec, "metrics", metrics);
+    }
+    if let Some(behavior) = behavior {
+        set(spec, "behavior", behavior);
+    }
+    let status = child(&mut object, "status");
+    if let Some(percent) = remove(status, "currentCPUUtilizationPercentage").and_then(|p| p.as_i64()) {
+        current.insert(0, json!({"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": percent}}}));
+    }
+    set(status, "currentMetrics", if current.is_empty() { Value::Null } else { current.into() });
+    if let Some(conditions) = conditions {
+        set(status, "conditions", conditions);
+    }
+    object
+}
+
+fn to_v1(mut object: Value) -> Value {
+    let spec = child(&mut object, "spec");
+    let mut metrics = match remove(spec, "metrics") {
+        Some(Value::Array(all)) => all,
+        _ => Vec::new(),
+    };
+    let cpu = metrics.iter().position(|m| {
+        let target = &m["resource"]["target"];
+        text(&m["resource"], "name") == "cpu" && !target["averageUtilization"].is_null()
+    });
+    if let Some(at) = cpu {
+        let percent = metrics.remove(at)["resource"]["target"]["averageUtilization"].clone();
+        set(spec, "targetCPUUtilizationPercentage", percent);
+    }
+    let behavior = remove(spec, "behavior");
+    let status = child(&mut object, "status");
+    let mut current = match remove(status, "currentMetrics") {
+        Some(Value::Array(all)) => all,
+        _ => Vec::new(),
+    };
+    let cpu = current.iter().position(|m| {
+        text(&m["resource"], "name") == "cpu" && !m["resource"]["current"]["averageUtilization"].is_null()
+    });
+    if let Some(at) = cpu {
+        let percent = current.remove(at)["resource"]["current"]["averageUtilization"].clone();
+        set(status, "currentCPUUtilizationPercentage", percent);
+    }
+    let conditions = remove(status, "conditions");
+    for (key, value) in [
+        (METRICS, (!metrics.is_empty()).then(|| Value::Array(metrics))),
+        (BEHAVIOR, behavior.filter(|b| !b.is_null())),
+        (CURRENT, (!current.is_empty()).then(|| Value::Array(current))),
+        (CONDITIONS, conditions.filter(|c| !empty(c))),
+    ] {
+        if let Some(value) = value {
+            let annotations = child(child(&mut object, "metadata"), "annotations");
+            set(annotations, key, value.to_string());
+        }
+    }
+    object
+}
+
+const COLUMNS: &[Column] = &[
+    NAME,
+    column("Reference"),
+    column("Targets"),
+    column("MinPods"),
+    column("MaxPods"),
+    column("Replicas"),
+    AGE,
+];
+
+fn cells(object: &Value, now: &str) -> Vec<Value> {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let target = &spec["scaleTargetRef"];
+    let min = spec["minReplicas"].as_i64().map_or("<unset>".to_owned(), |n| n.to_string());
+    vec![
+        name(object),
+        json!(format!("{}/{}", text(target, "kind"), text(target, "name"))),
+        json!(targets(items(spec, "metrics"), items(status, "currentMetrics"))),
+        json!(min),
+        json!(int(spec, "maxReplicas")),
+        json!(int(status, "currentReplicas")),
+        age(object, now),
+    ]
+}
+
+fn targets(metrics: &[Value], current: &[Value]) -> String {
+    const SHOWN: usize = 2;
+    if metrics.is_empty() {
+        return "<none>".into();
+    }
+    let all: Vec<String> = metrics
+        .iter()
+        .enumerate()
+        .map(|(i, metric)| {
+            let kind = text(metric, "type");
+            let key = format!("{}{}", kind[..1.min(kind.len())].to_lowercase(), kind.get(1..).unwrap_or(""));
+            let target = &metric[&key]["target"];
+            let now = current.get(i).map_or(&Value::Null, |c| &c[&key]["current"]);
+            let show = |value: &Value| value.as_str().unwrap_or("<unknown>").to_owned();
+            let prefix = match kind {
+                "Resource" | "ContainerResource" => format!("{}: ", text(&metric[&key], "name")),
+                _ => String::new(),
+            };
+            let percent =
+                |value: &Value, none: &str| value.as_i64().map_or(none.to_owned(), |p| format!("{p}%"));
+            if !target["averageValue"].is_null() {
+                let suffix = if matches!(kind, "Object" | "External") { " (avg)" } else { "" };
+                format!("{prefix}{}/{}{suffix}", show(&now["averageValue"]), show(&target["averageValue"]))
+            } else if prefix.is_empty() {
+                format!("{}/{}", show(&now["value"]), show(&target["value"]))
+            } else {
+                let now = percent(&now["averageUtilization"], "<unknown>");
+                format!("{prefix}{now}/{}", percent(&target["averageUtilization"], "<auto>"))
+            }
+        })
+        .collect();
+    if all.len() > SHOWN {
+        format!("{} + {} more...", all[..SHOWN].join(", "), all.len() - SHOWN)
+    } else {
+        all.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_old_version_keeps_the_cpu_target() {
+        let v1 = json!({"metadata": {"name": "a"}, "spec": {"maxReplicas": 5, "targetCPUUtilizationPercentage": 50}, "status": {}});
+        let v2 = to_v2(v1.clone());
+        assert_eq!(v2["spec"]["metrics"], json!([utilization(50)]));
+        assert_eq!(to_v1(v2)["spec"], v1["spec"]);
+    }
+}

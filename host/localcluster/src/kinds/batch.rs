@@ -1,0 +1,477 @@
+//! Group `batch`: Job and CronJob.
+
+use serde_json::{Value, json};
+
+use super::apps::{selector_cell, show_as};
+use super::internal;
+use super::meta::{immutable, non_negative};
+use super::pod_defaults;
+use super::pod_validation;
+use super::spec::{Generation, Spec};
+use super::value::{child, copy, empty, fill, flag, int, items, items_mut, present, set, text};
+use crate::status::{FieldError, FieldReason};
+use crate::table::{AGE, Column, Columns, NAME, age, column, containers, duration, name, since, wide};
+
+pub(super) fn spec(plural: &str) -> Option<Spec> {
+    Some(match plural {
+        "jobs" => job(),
+        "cronjobs" => cron_job(),
+        _ => return None,
+    })
+}
+
+const UID: &str = "batch.kubernetes.io/controller-uid";
+const NAME_LABEL: &str = "batch.kubernetes.io/job-name";
+
+fn job() -> Spec {
+    Spec {
+        generation: Generation::Spec,
+        orphans: true,
+        default: |object| job_defaults(child(object, "spec"), true),
+        create: |_, object| {
+            if !flag(&object["spec"], "manualSelector") {
+                generate_selector(object);
+            }
+            Ok(())
+        },
+        validate: |object| {
+            let mut out = generated_selector(object);
+            job_spec(&mut out, &object["spec"], "spec");
+            out
+        },
+        validate_update: job_update,
+        validate_sub: |sub, _, new| {
+            if sub != "status" {
+                return Vec::new();
+            }
+            let mut out = Vec::new();
+            for key in ["active", "succeeded", "failed", "ready", "terminating"] {
+                non_negative(&mut out, &format!("status.{key}"), int(&new["status"], key));
+            }
+            out
+        },
+        field_names: &["status.successful"],
+        fields: |object| vec![("status.successful", int(&object["status"], "succeeded").to_string())],
+        columns: Columns::Own(JOB_COLUMNS, job_cells),
+        ..Spec::new()
+    }
+}
+
+fn job_defaults(spec: &mut Value, top: bool) {
+    pod_defaults::template(child(spec, "template"));
+    if !top {
+        return;
+    }
+    if spec["completions"].is_null() && spec["parallelism"].is_null() {
+        fill(spec, "completions", 1);
+    }
+    fill(spec, "parallelism", 1);
+    if spec["backoffLimit"].is_null() {
+        let limit = if spec["backoffLimitPerIndex"].is_null() { 6 } else { i64::from(i32::MAX) };
+        set(spec, "backoffLimit", limit);
+    }
+    fill(spec, "completionMode", "NonIndexed");
+    fill(spec, "suspend", false);
+    fill(spec, "manualSelector", false);
+    let policy = if spec["podFailurePolicy"].is_null() { "TerminatingOrFailed" } else { "Failed" };
+    fill(spec, "podReplacementPolicy", policy);
+    if let Some(policy) = present(spec, "podFailurePolicy") {
+        for rule in items_mut(policy, "rules") {
+            for pattern in items_mut(rule, "onPodConditions") {
+                fill(pattern, "status", "True");
+            }
+        }
+    }
+}
+
+/// Jobs select their pods by the uid of the job.
+fn generate_selector(object: &mut Value) {
+    let uid = text(&object["metadata"], "uid").to_owned();
+    let name = text(&object["metadata"], "name").to_owned();
+    let spec = child(object, "spec");
+    let labels = child(child(child(spec, "template"), "metadata"), "labels");
+    set(labels, UID, uid.clone());
+    set(labels, NAME_LABEL, name.clone());
+    set(labels, "controller-uid", uid.clone());
+    set(labels, "job-name", name.clone());
+    set(child(child(spec, "selector"), "matchLabels"), UID, uid);
+    // The job itself carries the labels of its template where it has none of its own.
+    let template_labels = object["spec"]["template"]["metadata"]["labels"].clone();
+    let own = child(object, "metadata");
+    if empty(&own["labels"]) {
+        set(own, "labels", template_labels);
+    }
+}
+
+fn generated_selector(object: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    let spec = &object["spec"];
+    if flag(spec, "manualSelector") {
+        return out;
+    }
+    if spec["selector"].is_null() {
+        out.push(FieldError::required("spec.selector", ""));
+        return out;
+    }
+    let uid = text(&object["metadata"], "uid");
+    let labels = &spec["template"]["metadata"]["labels"];
+    for key in ["controller-uid", UID] {
+        if text(labels, key) != uid {
+            let field = format!("spec.template.metadata.labels[{key}]");
+            out.push(FieldError::required(field, &format!("must be '{uid}'")));
+        }
+    }
+    let wanted = json!({"matchLabels": {UID: uid}});
+    let older = json!({"matchLabels": {"controller-uid": uid}});
+    if spec["selector"] != wanted && spec["selector"] != older {
+        let shown = show_as("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector", &spec["selector"]);
+        let message = format!("Invalid value: {shown}: `selector` not auto-generated");
+        out.push(FieldError::raw(FieldReason::Invalid, "spec.selector", message));
+    }
+    out
+}
+
+fn job_spec(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
+    for key in [
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+    ] {
+        non_negative(out, &format!("{path}.{key}"), int(spec, key));
+    }
+    if !spec["maxFailedIndexes"].is_null() && spec["backoffLimitPerIndex"].is_null() {
+        let field = format!("{path}.backoffLimitPerIndex");
+        out.push(FieldError::required(field, "when maxFailedIndexes is specified"));
+    }
+    let mode = text(spec, "completionMode");
+    if !matches!(mode, "" | "NonIndexed" | "Indexed") {
+        let field = format!("{path}.completionMode");
+        out.push(FieldError::not_supported(field, &json!(mode), &["Indexed", "NonIndexed"]));
+    }
+    if mode == "Indexed" {
+        if spec["completions"].is_null() {
+            let field = format!("{path}.completions");
+            out.push(FieldError::required(field, "when completion mode is Indexed"));
+        }
+        let parallelism = int(spec, "parallelism");
+        if parallelism > 100_000 {
+            let field = format!("{path}.parallelism");
+            let detail = "must be less than or equal to 100000 when completion mode is Indexed";
+            out.push(FieldError::invalid(field, &json!(parallelism), detail));
+        }
+        if !spec["completions"].is_null() && int(spec, "maxFailedIndexes") > int(spec, "completions") {
+            let field = format!("{path}.maxFailedIndexes");
+            let detail = "must be less than or equal to completions";
+            out.push(FieldError::invalid(field, &spec["maxFailedIndexes"], detail));
+        }
+    } else {
+        for key in ["backoffLimitPerIndex", "maxFailedIndexes"] {
+            if !spec[key].is_null() {
+                let detail = "requires indexed completion mode";
+                out.push(FieldError::invalid(format!("{path}.{key}"), &spec[key], detail));
+            }
+        }
+        if !spec["successPolicy"].is_null() {
+            let field = format!("{path}.successPolicy");
+            let detail = "requires indexed completion mode";
+            out.push(FieldError::invalid(field, &spec["successPolicy"], detail));
+        }
+    }
+    let replacement = text(spec, "podReplacementPolicy");
+    if !matches!(replacement, "" | "TerminatingOrFailed" | "Failed") {
+        let field = format!("{path}.podReplacementPolicy");
+        let known = ["Failed", "TerminatingOrFailed"];
+        out.push(FieldError::not_supported(field, &json!(replacement), &known));
+    }
+    pod_validation::template(out, &spec["template"], &format!("{path}.template"));
+    let field = format!("{path}.template.spec.restartPolicy");
+    match text(&spec["template"]["spec"], "restartPolicy") {
+        "" | "Always" => {
+            out.push(FieldError::required(field, "valid values: \"OnFailure\", \"Never\""));
+        }
+        "Never" => {}
+        "OnFailure" => {
+            if !spec["podFailurePolicy"].is_null() {
+                let detail = "only \"Never\" is supported when podFailurePolicy is specified";
+                out.push(FieldError::invalid(field, &json!("OnFailure"), detail));
+            }
+        }
+        other => {
+            out.push(FieldError::not_supported(field, &json!(other), &["Never", "OnFailure"]));
+        }
+    }
+}
+
+fn job_update(old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    let (old, new) = (&old["spec"], &new["spec"]);
+    let elastic = text(old, "completionMode") == "Indexed"
+        && new["completions"] == new["parallelism"]
+        && !new["completions"].is_null();
+    if !elastic {
+        immutable(&mut out, "spec.completions", &old["completions"], &new["completions"]);
+    }
+    immutable(&mut out, "spec.selector", &old["selector"], &new["selector"]);
+    let mut template = old["template"].clone();
+    // While suspended, what steers scheduling may change.
+    if flag(old, "suspend") {
+        for key in ["nodeSelector", "tolerations", "schedulingGates", "affinity"] {
+            copy(&new["template"]["spec"], child(&mut template, "spec"), key);
+        }
+        for key in ["annotations", "labels"] {
+            copy(&new["template"]["metadata"], child(&mut template, "metadata"), key);
+        }
+    }
+    if template != new["template"] {
+        let shown = internal::pod_template(&new["template"]);
+        let message = format!("Invalid value: {shown}: field is immutable");
+        out.push(FieldError::raw(FieldReason::Invalid, "spec.template", message));
+    }
+    for key in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"] {
+        immutable(&mut out, &format!("spec.{key}"), &old[key], &new[key]);
+    }
+    out
+}
+
+const JOB_COLUMNS: &[Column] = &[
+    NAME,
+    column("Status"),
+    column("Completions"),
+    column("Duration"),
+    AGE,
+    wide("Containers"),
+    wide("Images"),
+    wide("Selector"),
+];
+
+fn job_cells(object: &Value, now: &str) -> Vec<Value> {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let done = int(status, "succeeded");
+    let completions = match (spec["completions"].as_i64(), int(spec, "parallelism")) {
+        (Some(all), _) => format!("{done}/{all}"),
+        (None, parallelism) if parallelism > 1 => format!("{done}/1 of {parallelism}"),
+        _ => format!("{done}/1"),
+    };
+    let start = text(status, "startTime");
+    let lasted = match (start, text(status, "completionTime")) {
+        ("", _) => String::new(),
+        (start, "") => since(start, now),
+        (start, end) => match (start.parse::<jiff::Timestamp>(), end.parse::<jiff::Timestamp>()) {
+            (Ok(start), Ok(end)) => duration(end.as_second() - start.as_second()),
+            _ => String::new(),
+        },
+    };
+    let is = |ty: &str| {
+        items(status, "conditions").iter().any(|c| text(c, "type") == ty && text(c, "status") == "True")
+    };
+    let state = if is("Complete") {
+        "Complete"
+    } else if is("Failed") {
+        "Failed"
+    } else if !object["metadata"]["deletionTimestamp"].is_null() {
+        "Terminating"
+    } else if is("Suspended") || (flag(spec, "suspend") && status["startTime"].is_null()) {
+        "Suspended"
+    } else if is("FailureTarget") {
+        "FailureTarget"
+    } else if is("SuccessCriteriaMet") {
+        "SuccessCriteriaMet"
+    } else {
+        "Running"
+    };
+    let [names, images] = containers(&spec["template"]);
+    vec![
+        name(object),
+        json!(state),
+        json!(completions),
+        json!(lasted),
+        age(object, now),
+        names,
+        images,
+        json!(selector_cell(&spec["selector"])),
+    ]
+}
+
+fn cron_job() -> Spec {
+    Spec {
+        generation: Generation::Spec,
+        default: |object| {
+            let spec = child(object, "spec");
+            fill(spec, "concurrencyPolicy", "Allow");
+            fill(spec, "suspend", false);
+            fill(spec, "successfulJobsHistoryLimit", 3);
+            fill(spec, "failedJobsHistoryLimit", 1);
+            job_defaults(child(child(spec, "jobTemplate"), "spec"), false);
+        },
+        validate: cron_validation,
+        columns: Columns::Own(CRON_COLUMNS, cron_cells),
+        ..Spec::new()
+    }
+}
+
+fn cron_validation(object: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    let spec = &object["spec"];
+    let name = text(&object["metadata"], "name");
+    if name.len() > 52 {
+        let detail = "must be no more than 52 characters";
+        out.push(FieldError::invalid("metadata.name", &json!(name), detail));
+    }
+    let schedule = text(spec, "schedule");
+    if schedule.is_empty() {
+        out.push(FieldError::required("spec.schedule", ""));
+    } else if let Some(error) = schedule_error(schedule) {
+        out.push(FieldError::invalid("spec.schedule", &json!(schedule), &error));
+    }
+    non_negative(&mut out, "spec.startingDeadlineSeconds", int(spec, "startingDeadlineSeconds"));
+    if let Some(zone) = spec["timeZone"].as_str() {
+        if zone.is_empty() {
+            let detail = "timeZone must be nil or non-empty string";
+            out.push(FieldError::invalid("spec.timeZone", &json!(zone), detail));
+        } else if zone.eq_ignore_ascii_case("local") {
+            let detail =
+                "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+            out.push(FieldError::invalid("spec.timeZone", &json!(zone), detail));
+        } else if jiff::tz::TimeZone::get(zone).is_err() {
+            let detail = format!("unknown time zone {zone}");
+            out.push(FieldError::invalid("spec.timeZone", &json!(zone), &detail));
+        }
+    }
+    let known = ["Allow", "Forbid", "Replace"];
+    pod_validation::one_of(&mut out, spec, "spec", "concurrencyPolicy", &known);
+    job_spec(&mut out, &spec["jobTemplate"]["spec"], "spec.jobTemplate.spec");
+    for key in ["successfulJobsHistoryLimit", "failedJobsHistoryLimit"] {
+        non_negative(&mut out, &format!("spec.{key}"), int(spec, key));
+    }
+    out
+}
+
+/// What is wrong with a cron schedule, if anything.
+fn schedule_error(schedule: &str) -> Option<String> {
+    if let Some(descriptor) = schedule.strip_prefix('@') {
+        let known = ["yearly", "annually", "monthly", "weekly", "daily", "midnight", "hourly"];
+        if known.contains(&descriptor) || descriptor.starts_with("every ") {
+            return None;
+        }
+        return Some(format!("unrecognized descriptor: {schedule}"));
+    }
+    let fields: Vec<&str> = schedule
+        .split_whitespace()
+        .skip_while(|f| f.starts_with("TZ=") || f.starts_with("CRON_TZ="))
+        .collect();
+    if fields.len() != 5 {
+        let shown: Vec<String> = fields.iter().map(ToString::to_string).collect();
+        return Some(format!("expected exactly 5 fields, found {}: [{}]", fields.len(), shown.join(" ")));
+    }
+    let bounds: [(i64, i64, &[&str]); 5] = [
+        (0, 59, &[]),
+        (0, 23, &[]),
+        (1, 31, &[]),
+        (1, 12, &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]),
+        (0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
+    ];
+    fields.iter().zip(bounds).find_map(|(field, (min, max, words))| {
+        field.split(',').find_map(|part| part_error(part, min, max, words))
+    })
+}
+
+fn part_error(part: &str, min: i64, max: i64, words: &[&str]) -> Option<String> {
+    let (range, step) = match part.split_once('/') {
+        Some((range, step)) => (range, Some(step)),
+        None => (part, None),
+    };
+    if let Some(step) = step {
+        match step.parse::<i64>() {
+            Ok(0) => return Some(format!("step of range should be a positive number: {part}")),
+            Ok(_) => {}
+            Err(_) => {
+                return Some(format!(
+                    "failed to parse int from {step}: strconv.Atoi: parsing {step:?}: invalid syntax"
+                ));
+            }
+        }
+    }
+    if matches!(range, "*" | "?") {
+        return None;
+    }
+    let value = |text: &str| -> Result<i64, String> {
+        if let Some(at) = words.iter().position(|w| w.eq_ignore_ascii_case(text)) {
+            return Ok(at as i64 + min);
+        }
+        text.parse().map_err(|_| {
+            format!("failed to parse int from {text}: strconv.Atoi: parsing {text:?}: invalid syntax")
+        })
+    };
+    let (from, to) = range.split_once('-').unwrap_or((range, range));
+    match (value(from), value(to)) {
+        (Err(error), _) | (_, Err(error)) => Some(error),
+        (Ok(from), _) if from < min => {
+            Some(format!("beginning of range ({from}) below minimum ({min}): {part}"))
+        }
+        (_, Ok(to)) if to > max => Some(format!("end of range ({to}) above maximum ({max}): {part}")),
+        (Ok(from), Ok(to)) if from > to => {
+            Some(format!("beginning of range ({from}) beyond end of range ({to}): {part}"))
+        }
+        _ => None,
+    }
+}
+
+const CRON_COLUMNS: &[Column] = &[
+    NAME,
+    column("Schedule"),
+    column("Timezone"),
+    Column { name: "Suspend", ty: "boolean", format: "", priority: 0 },
+    Column { name: "Active", ty: "integer", format: "", priority: 0 },
+    column("Last Schedule"),
+    AGE,
+    wide("Containers"),
+    wide("Images"),
+    wide("Selector"),
+];
+
+fn cron_cells(object: &Value, now: &str) -> Vec<Value> {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let template = &spec["jobTemplate"]["spec"];
+    let [names, images] = containers(&template["template"]);
+    let suspended = match spec["suspend"].as_bool() {
+        Some(true) => "True",
+        Some(false) => "False",
+        None => "<unset>",
+    };
+    let last = match text(status, "lastScheduleTime") {
+        "" => "<none>".to_owned(),
+        last => since(last, now),
+    };
+    let zone = spec["timeZone"].as_str().unwrap_or("<none>");
+    vec![
+        name(object),
+        json!(text(spec, "schedule")),
+        json!(zone),
+        json!(suspended),
+        json!(items(status, "active").len()),
+        json!(last),
+        age(object, now),
+        names,
+        images,
+        json!(selector_cell(&template["selector"])),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_are_checked() {
+        for good in ["* * * * *", "*/5 1-3 1,15 jan mon-fri", "@hourly", "@every 5m"] {
+            assert_eq!(schedule_error(good), None, "{good}");
+        }
+        for bad in ["* * * *", "61 * * * *", "a * * * *", "5-1 * * * *", "*/0 * * * *", "@never"] {
+            assert!(schedule_error(bad).is_some(), "{bad}");
+        }
+    }
+}

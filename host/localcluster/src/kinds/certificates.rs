@@ -1,0 +1,220 @@
+//! CertificateSigningRequest.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::meta::immutable;
+use super::names::NameRule;
+use super::spec::{Generation, Spec};
+use super::value::{child, copy, empty, fill, int, items, remove, set, text};
+use crate::rest::strategy::Ctx;
+use crate::status::{FieldError, Status};
+use crate::table::{AGE, Column, Columns, NAME, age, column, duration, name};
+
+pub(super) fn spec(plural: &str) -> Option<Spec> {
+    if plural != "certificatesigningrequests" {
+        return None;
+    }
+    Some(Spec {
+        name: NameRule::PathSegment,
+        generation: Generation::None,
+        default: |object| {
+            for condition in super::value::items_mut(child(object, "status"), "conditions") {
+                fill(condition, "status", "True");
+            }
+        },
+        create: |ctx, object| {
+            let spec = child(object, "spec");
+            set(spec, "username", ctx.user.name.clone());
+            set(spec, "groups", json!(ctx.user.groups));
+            for (key, value) in [("uid", json!(ctx.user.uid)), ("extra", json!(ctx.user.extra))] {
+                if empty(&value) {
+                    remove(spec, key);
+                } else {
+                    set(spec, key, value);
+                }
+            }
+            Ok(())
+        },
+        update,
+        validate: |object| {
+            let mut out = Vec::new();
+            let spec = &object["spec"];
+            request(&mut out, text(spec, "request"));
+            if empty(&spec["usages"]) {
+                out.push(FieldError::required("spec.usages", ""));
+            }
+            let signer = text(spec, "signerName");
+            if signer.is_empty() {
+                out.push(FieldError::required("spec.signerName", ""));
+            } else if !signer.contains('/') {
+                let detail =
+                    "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+                out.push(FieldError::invalid("spec.signerName", &json!(signer), detail));
+            }
+            if let Some(seconds) = spec["expirationSeconds"].as_i64() {
+                if seconds < 600 {
+                    let detail = "may not specify a duration less than 600 seconds (10 minutes)";
+                    out.push(FieldError::invalid("spec.expirationSeconds", &json!(seconds), detail));
+                }
+            }
+            out.extend(conditions(object));
+            out
+        },
+        validate_update: |old, new| {
+            let mut out = Vec::new();
+            immutable(&mut out, "spec", &old["spec"], &new["spec"]);
+            out
+        },
+        validate_sub: |sub, old, new| match sub {
+            "approval" | "status" => {
+                let mut out = conditions(new);
+                let issued = text(&old["status"], "certificate");
+                if sub == "status" && !issued.is_empty() && issued != text(&new["status"], "certificate") {
+                    let detail = "field is immutable once set";
+                    let value = new["status"]["certificate"].clone();
+                    out.push(FieldError::invalid("status.certificate", &value, detail));
+                }
+                out
+            }
+            _ => Vec::new(),
+        },
+        field_names: &["spec.signerName"],
+        fields: |object| vec![("spec.signerName", text(&object["spec"], "signerName").into())],
+        columns: Columns::Own(COLUMNS, cells),
+        ..Spec::new()
+    })
+}
+
+const DECISIONS: [&str; 2] = ["Approved", "Denied"];
+
+fn update(ctx: &Ctx<'_>, sub: &str, old: &Value, new: &mut Value) -> Result<(), Status> {
+    match sub {
+        "" => copy(old, new, "spec"),
+        "approval" => {
+            // Only conditions change; the certificate stays.
+            copy(old, new, "spec");
+            let given = new["status"].get("conditions").cloned();
+            copy(old, new, "status");
+            let status = child(new, "status");
+            match given {
+                Some(given) => set(status, "conditions", given),
+                None => {
+                    remove(status, "conditions");
+                }
+            }
+            stamp(ctx, old, new);
+        }
+        "status" => {
+            // Approval is not given through the status.
+            let kept = |object: &Value, decided: bool| -> Vec<Value> {
+                items(&object["status"], "conditions")
+                    .iter()
+                    .filter(|c| DECISIONS.contains(&text(c, "type")) == decided)
+                    .cloned()
+                    .collect()
+            };
+            let mut all = kept(old, true);
+            all.extend(kept(new, false));
+            let status = child(new, "status");
+            if all.is_empty() {
+                remove(status, "conditions");
+            } else {
+                set(status, "conditions", all);
+            }
+            stamp(ctx, old, new);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Conditions without times get them.
+fn stamp(ctx: &Ctx<'_>, old: &Value, new: &mut Value) {
+    let before = items(&old["status"], "conditions").to_vec();
+    for condition in super::value::items_mut(child(new, "status"), "conditions") {
+        fill(condition, "lastUpdateTime", ctx.now.clone());
+        if condition["lastTransitionTime"].is_null() {
+            let same =
+                before.iter().find(|c| c["type"] == condition["type"] && c["status"] == condition["status"]);
+            let at = same.map(|c| c["lastTransitionTime"].clone()).filter(|t| !t.is_null());
+            set(condition, "lastTransitionTime", at.unwrap_or_else(|| json!(ctx.now)));
+        }
+    }
+}
+
+fn request(out: &mut Vec<FieldError>, encoded: &str) {
+    let raw = STANDARD.decode(encoded).unwrap_or_default();
+    let pem = String::from_utf8_lossy(&raw);
+    if !pem.contains("-----BEGIN CERTIFICATE REQUEST-----") {
+        let shown: Vec<String> = raw.iter().map(|b| format!("0x{b:x}")).collect();
+        let message = format!(
+            "Invalid value: []byte{{{}}}: PEM block type must be CERTIFICATE REQUEST",
+            shown.join(", ")
+        );
+        out.push(FieldError::raw(crate::status::FieldReason::Invalid, "spec.request", message));
+    }
+}
+
+fn conditions(object: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    let all = items(&object["status"], "conditions");
+    let mut seen: Vec<&str> = Vec::new();
+    for (i, condition) in all.iter().enumerate() {
+        let here = format!("status.conditions[{i}]");
+        let (ty, status) = (text(condition, "type"), text(condition, "status"));
+        if ty.is_empty() {
+            out.push(FieldError::required(format!("{here}.type"), ""));
+        }
+        if status.is_empty() {
+            out.push(FieldError::required(format!("{here}.status"), ""));
+        } else if DECISIONS.contains(&ty) && status != "True" {
+            let field = format!("{here}.status");
+            out.push(FieldError::not_supported(field, &json!(status), &["True"]));
+        }
+        if DECISIONS.contains(&ty) && seen.iter().any(|s| DECISIONS.contains(s) && *s != ty) {
+            let detail = "Approved and Denied conditions are mutually exclusive";
+            out.push(FieldError::invalid(format!("{here}.type"), &json!(ty), detail));
+        }
+        if seen.contains(&ty) {
+            out.push(FieldError::duplicate(format!("{here}.type"), &json!(ty)));
+        }
+        seen.push(ty);
+    }
+    out
+}
+
+const COLUMNS: &[Column] =
+    &[NAME, AGE, column("SignerName"), column("Requestor"), column("RequestedDuration"), column("Condition")];
+
+fn cells(object: &Value, now: &str) -> Vec<Value> {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let lasting = match spec["expirationSeconds"].is_null() {
+        true => "<none>".to_owned(),
+        false => duration(int(spec, "expirationSeconds")),
+    };
+    let is = |ty: &str| items(status, "conditions").iter().any(|c| text(c, "type") == ty);
+    let mut state = if is("Denied") {
+        "Denied"
+    } else if is("Approved") {
+        "Approved"
+    } else {
+        "Pending"
+    }
+    .to_owned();
+    if is("Failed") {
+        state.push_str(",Failed");
+    }
+    if !text(status, "certificate").is_empty() {
+        state.push_str(",Issued");
+    }
+    vec![
+        name(object),
+        age(object, now),
+        json!(text(spec, "signerName")),
+        json!(text(spec, "username")),
+        json!(lasting),
+        json!(state),
+    ]
+}

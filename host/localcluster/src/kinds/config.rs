@@ -1,0 +1,306 @@
+//! The simpler kinds of the core group: ConfigMap, Secret, ServiceAccount, Endpoints, LimitRange, ResourceQuota.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::meta::{immutable, invalid_all};
+use super::names;
+use super::resources::quantity;
+use super::spec::Spec;
+use super::value::{child, empty, entries, fill, flag, int, items, items_mut, remove, set, text};
+use crate::status::FieldError;
+use crate::table::{AGE, Column, Columns, NAME, age, column, name};
+
+const MAX_SECRET: usize = 1024 * 1024;
+
+pub(super) fn spec(plural: &str) -> Option<Spec> {
+    Some(match plural {
+        "configmaps" => config_map(),
+        "secrets" => secret(),
+        "serviceaccounts" => service_account(),
+        "endpoints" => endpoints(),
+        "limitranges" => limit_range(),
+        "resourcequotas" => quota(),
+        _ => return None,
+    })
+}
+
+fn config_map() -> Spec {
+    const COLUMNS: &[Column] = &[NAME, column("Data"), AGE];
+    Spec {
+        revalidates: true,
+        validate: |object| {
+            let mut out = Vec::new();
+            let mut size = 0;
+            for key in ["data", "binaryData"] {
+                for (entry, value) in entries(object, key) {
+                    let field = format!("{key}[{entry}]");
+                    invalid_all(&mut out, &field, &json!(entry), names::config_key(entry));
+                    if key == "data" && !object["binaryData"][entry].is_null() {
+                        let detail = "duplicate of key present in binaryData";
+                        out.push(FieldError::invalid(&field, &json!(entry), detail));
+                    }
+                    size += value.as_str().map_or(0, str::len);
+                }
+            }
+            if size > MAX_SECRET {
+                out.push(FieldError::too_long("", MAX_SECRET));
+            }
+            out
+        },
+        validate_update: |old, new| locked(old, new, &["data", "binaryData"]),
+        columns: Columns::Own(COLUMNS, |object, now| {
+            let count = entries(object, "data").count() + entries(object, "binaryData").count();
+            vec![name(object), json!(count), age(object, now)]
+        }),
+        ..Spec::new()
+    }
+}
+
+/// An object that was made immutable keeps its data, and stays immutable.
+fn locked(old: &Value, new: &Value, keys: &[&str]) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    if !flag(old, "immutable") {
+        return out;
+    }
+    let detail = "field is immutable when `immutable` is set";
+    if !flag(new, "immutable") {
+        out.push(FieldError::forbidden("immutable", detail));
+    }
+    for key in keys {
+        if old[*key] != new[*key] {
+            out.push(FieldError::forbidden(*key, detail));
+        }
+    }
+    out
+}
+
+fn secret() -> Spec {
+    const COLUMNS: &[Column] = &[NAME, column("Type"), column("Data"), AGE];
+    Spec {
+        revalidates: true,
+        default: |object| {
+            if let Some(Value::Object(plain)) = remove(object, "stringData") {
+                let data = child(object, "data");
+                for (key, value) in plain {
+                    set(data, &key, STANDARD.encode(value.as_str().unwrap_or("")));
+                }
+            }
+            fill(object, "type", "Opaque");
+        },
+        validate: secret_validation,
+        validate_update: |old, new| {
+            let mut out = Vec::new();
+            immutable(&mut out, "type", &old["type"], &new["type"]);
+            out.extend(locked(old, new, &["data"]));
+            out
+        },
+        field_names: &["type"],
+        fields: |object| vec![("type", text(object, "type").into())],
+        columns: Columns::Own(COLUMNS, |object, now| {
+            let count = entries(object, "data").count();
+            vec![name(object), json!(text(object, "type")), json!(count), age(object, now)]
+        }),
+        ..Spec::new()
+    }
+}
+
+fn secret_validation(object: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    let mut size = 0;
+    for (key, value) in entries(object, "data") {
+        invalid_all(&mut out, &format!("data[{key}]"), &json!(key), names::config_key(key));
+        size += value.as_str().map_or(0, str::len) / 4 * 3;
+    }
+    if size > MAX_SECRET {
+        out.push(FieldError::too_long("data", MAX_SECRET));
+    }
+    let data = &object["data"];
+    let needs = |out: &mut Vec<FieldError>, keys: &[&str]| {
+        for key in keys {
+            if data[*key].is_null() {
+                out.push(FieldError::required(format!("data[{key}]"), ""));
+            }
+        }
+    };
+    match text(object, "type") {
+        "kubernetes.io/service-account-token" => {
+            let annotations = &object["metadata"]["annotations"];
+            if text(annotations, "kubernetes.io/service-account.name").is_empty() {
+                let field = "metadata.annotations[kubernetes.io/service-account.name]";
+                out.push(FieldError::required(field, ""));
+            }
+        }
+        "kubernetes.io/tls" => needs(&mut out, &["tls.crt", "tls.key"]),
+        "kubernetes.io/ssh-auth" => needs(&mut out, &["ssh-privatekey"]),
+        "kubernetes.io/basic-auth" => {
+            if data["username"].is_null() && data["password"].is_null() {
+                needs(&mut out, &["username", "password"]);
+            }
+        }
+        "kubernetes.io/dockercfg" => needs(&mut out, &[".dockercfg"]),
+        "kubernetes.io/dockerconfigjson" => needs(&mut out, &[".dockerconfigjson"]),
+        _ => {}
+    }
+    out
+}
+
+fn service_account() -> Spec {
+    const COLUMNS: &[Column] = &[NAME, AGE];
+    Spec {
+        returns_deleted: true,
+        revalidates: true,
+        columns: Columns::Own(COLUMNS, |object, now| vec![name(object), age(object, now)]),
+        ..Spec::new()
+    }
+}
+
+fn endpoints() -> Spec {
+    const COLUMNS: &[Column] = &[NAME, column("Endpoints"), AGE];
+    Spec {
+        create_on_update: true,
+        default: |object| {
+            for subset in items_mut(object, "subsets") {
+                for port in items_mut(subset, "ports") {
+                    fill(port, "protocol", "TCP");
+                }
+            }
+        },
+        validate: |object| {
+            let mut out = Vec::new();
+            for (i, subset) in items(object, "subsets").iter().enumerate() {
+                let here = format!("subsets[{i}]");
+                if empty(&subset["addresses"]) && empty(&subset["notReadyAddresses"]) {
+                    let detail = "must specify `addresses` or `notReadyAddresses`";
+                    out.push(FieldError::required(&here, detail));
+                }
+                for key in ["addresses", "notReadyAddresses"] {
+                    for (j, address) in items(subset, key).iter().enumerate() {
+                        let ip = text(address, "ip");
+                        if ip.parse::<std::net::IpAddr>().is_err() {
+                            let field = format!("{here}.{key}[{j}].ip");
+                            let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+                            out.push(FieldError::invalid(field, &json!(ip), detail));
+                        }
+                    }
+                }
+                for (j, port) in items(subset, "ports").iter().enumerate() {
+                    let field = format!("{here}.ports[{j}].port");
+                    super::pod_validation::port_number(&mut out, &field, int(port, "port"));
+                }
+            }
+            out
+        },
+        warnings: |_, _| {
+            vec!["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".into()]
+        },
+        columns: Columns::Own(COLUMNS, |object, now| {
+            vec![name(object), json!(endpoints_cell(object)), age(object, now)]
+        }),
+        ..Spec::new()
+    }
+}
+
+/// The first addresses and how many more there are.
+fn endpoints_cell(object: &Value) -> String {
+    const SHOWN: usize = 3;
+    let mut all: Vec<String> = Vec::new();
+    for subset in items(object, "subsets") {
+        let addresses = items(subset, "addresses").iter().map(|a| text(a, "ip"));
+        if items(subset, "ports").is_empty() {
+            all.extend(addresses.map(str::to_owned));
+            continue;
+        }
+        for port in items(subset, "ports") {
+            let number = int(port, "port");
+            all.extend(items(subset, "addresses").iter().map(|a| format!("{}:{number}", text(a, "ip"))));
+        }
+    }
+    match all.len() {
+        0 => "<none>".into(),
+        n if n > SHOWN => format!("{} + {} more...", all[..SHOWN].join(","), n - SHOWN),
+        _ => all.join(","),
+    }
+}
+
+fn limit_range() -> Spec {
+    Spec {
+        revalidates: true,
+        default: |object| {
+            for limit in items_mut(child(object, "spec"), "limits") {
+                if text(limit, "type") != "Container" {
+                    continue;
+                }
+                // A maximum is a default limit, a default limit or minimum is a default request.
+                let max = limit["max"].clone();
+                let min = limit["min"].clone();
+                merge(limit, "default", &max);
+                let default = limit["default"].clone();
+                merge(limit, "defaultRequest", &default);
+                merge(limit, "defaultRequest", &min);
+            }
+        },
+        validate: |object| {
+            let mut out = Vec::new();
+            for (i, limit) in items(&object["spec"], "limits").iter().enumerate() {
+                for (resource, max) in entries(limit, "max") {
+                    let min = &limit["min"][resource];
+                    if !min.is_null() && quantity(min) > quantity(max) {
+                        let field = format!("spec.limits[{i}].min[{resource}]");
+                        let detail = format!(
+                            "min value {} is greater than max value {}",
+                            min.as_str().unwrap_or(""),
+                            max.as_str().unwrap_or("")
+                        );
+                        out.push(FieldError::invalid(field, min, &detail));
+                    }
+                }
+            }
+            out
+        },
+        ..Spec::new()
+    }
+}
+
+fn merge(limit: &mut Value, key: &str, from: &Value) {
+    for (name, amount) in from.as_object().into_iter().flatten() {
+        fill(child(limit, key), name, amount.clone());
+    }
+}
+
+fn quota() -> Spec {
+    const COLUMNS: &[Column] = &[NAME, column("Request"), column("Limit"), AGE];
+    Spec {
+        returns_deleted: true,
+        validate: |object| {
+            let mut out = Vec::new();
+            for (resource, amount) in entries(&object["spec"], "hard") {
+                let field = format!("spec.hard[{resource}]");
+                invalid_all(&mut out, &field, &json!(resource), names::qualified_name(resource));
+                if quantity(amount).is_negative() {
+                    out.push(FieldError::invalid(&field, amount, "must be greater than or equal to 0"));
+                }
+            }
+            out
+        },
+        validate_update: |old, new| {
+            let mut out = Vec::new();
+            let (before, after) = (&old["spec"]["scopes"], &new["spec"]["scopes"]);
+            immutable(&mut out, "spec.scopes", before, after);
+            out
+        },
+        columns: Columns::Own(COLUMNS, |object, now| {
+            let (mut requests, mut limits) = (Vec::new(), Vec::new());
+            let status = &object["status"];
+            for (resource, hard) in entries(status, "hard") {
+                let used = text(&status["used"], resource);
+                let used = if used.is_empty() { "0" } else { used };
+                let shown = format!("{resource}: {used}/{}", hard.as_str().unwrap_or(""));
+                if resource.starts_with("limits") { limits.push(shown) } else { requests.push(shown) }
+            }
+            vec![name(object), json!(requests.join(", ")), json!(limits.join(", ")), age(object, now)]
+        }),
+        ..Spec::new()
+    }
+}

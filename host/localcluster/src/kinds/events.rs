@@ -1,0 +1,219 @@
+//! Events, under the core group and under `events.k8s.io`; both are stored in the core form.
+
+use serde_json::{Map, Value, json};
+
+use super::spec::Spec;
+use super::value::{int, text};
+use crate::status::FieldError;
+use crate::table::{Column, Columns, column, since, wide};
+
+const FIELDS: &[&str] = &[
+    "involvedObject.kind",
+    "involvedObject.namespace",
+    "involvedObject.name",
+    "involvedObject.uid",
+    "involvedObject.apiVersion",
+    "involvedObject.resourceVersion",
+    "involvedObject.fieldPath",
+    "reason",
+    "reportingComponent",
+    "source",
+    "type",
+];
+
+pub(super) fn core() -> Spec {
+    Spec {
+        create_on_update: true,
+        validate: |object| {
+            let mut out = Vec::new();
+            let involved = text(&object["involvedObject"], "namespace");
+            let own = text(&object["metadata"], "namespace");
+            let fits = if involved.is_empty() { own == "default" || own.is_empty() } else { own == involved };
+            if !fits {
+                let detail = "does not match event.namespace";
+                let value = json!(involved);
+                out.push(FieldError::invalid("involvedObject.namespace", &value, detail));
+            }
+            out
+        },
+        field_names: FIELDS,
+        fields,
+        columns: Columns::Own(COLUMNS, cells),
+        ..Spec::new()
+    }
+}
+
+pub(super) fn grouped() -> Spec {
+    Spec {
+        create_on_update: true,
+        validate: |object| {
+            let mut out = Vec::new();
+            if object["eventTime"].is_null() {
+                out.push(FieldError::required("eventTime", ""));
+            }
+            for (key, max) in
+                [("reportingController", 0), ("reportingInstance", 128), ("action", 128), ("reason", 128)]
+            {
+                let value = text(object, key);
+                if value.is_empty() {
+                    out.push(FieldError::required(key, ""));
+                } else if max > 0 && value.len() > max {
+                    let detail = format!("can have at most {max} characters");
+                    out.push(FieldError::invalid(key, &json!(""), &detail));
+                }
+            }
+            if !matches!(text(object, "type"), "Normal" | "Warning") {
+                let detail = "has invalid value: ".to_owned() + text(object, "type");
+                out.push(FieldError::invalid("type", &json!(""), &detail));
+            }
+            out
+        },
+        field_names: FIELDS,
+        fields,
+        columns: Columns::Own(COLUMNS, |object, now| cells(&to_core(object.clone()), now)),
+        convert: Some((to_core, from_core)),
+        ..Spec::new()
+    }
+}
+
+/// Names of the same field in `events.k8s.io` and in core.
+const RENAMED: [(&str, &str); 7] = [
+    ("regarding", "involvedObject"),
+    ("note", "message"),
+    ("reportingController", "reportingComponent"),
+    ("deprecatedSource", "source"),
+    ("deprecatedFirstTimestamp", "firstTimestamp"),
+    ("deprecatedLastTimestamp", "lastTimestamp"),
+    ("deprecatedCount", "count"),
+];
+
+fn rename(object: Value, names: impl Iterator<Item = (&'static str, &'static str)> + Clone) -> Value {
+    let Value::Object(map) = object else { return object };
+    let renamed: Map<String, Value> = map
+        .into_iter()
+        .map(|(key, value)| {
+            let new = names.clone().find(|(from, _)| *from == key).map(|(_, to)| to.to_owned());
+            (new.unwrap_or(key), value)
+        })
+        .collect();
+    Value::Object(renamed)
+}
+
+fn to_core(object: Value) -> Value {
+    let mut out = rename(object, RENAMED.into_iter());
+    // The core form always has these.
+    if let Value::Object(map) = &mut out {
+        for (key, value) in [
+            ("involvedObject", json!({})),
+            ("source", json!({})),
+            ("firstTimestamp", Value::Null),
+            ("lastTimestamp", Value::Null),
+            ("eventTime", Value::Null),
+            ("reportingComponent", json!("")),
+            ("reportingInstance", json!("")),
+        ] {
+            map.entry(key).or_insert(value);
+        }
+    }
+    out
+}
+
+fn from_core(object: Value) -> Value {
+    rename(object, RENAMED.into_iter().map(|(a, b)| (b, a)))
+}
+
+/// Selectors use the core names; objects may come in either form.
+fn fields(object: &Value) -> Vec<(&'static str, String)> {
+    let involved =
+        if object["regarding"].is_object() { &object["regarding"] } else { &object["involvedObject"] };
+    let source =
+        if object["deprecatedSource"].is_object() { &object["deprecatedSource"] } else { &object["source"] };
+    let reporting = match text(object, "reportingComponent") {
+        "" => text(object, "reportingController"),
+        component => component,
+    };
+    let component = match text(source, "component") {
+        "" => reporting,
+        component => component,
+    };
+    vec![
+        ("involvedObject.kind", text(involved, "kind").into()),
+        ("involvedObject.namespace", text(involved, "namespace").into()),
+        ("involvedObject.name", text(involved, "name").into()),
+        ("involvedObject.uid", text(involved, "uid").into()),
+        ("involvedObject.apiVersion", text(involved, "apiVersion").into()),
+        ("involvedObject.resourceVersion", text(involved, "resourceVersion").into()),
+        ("involvedObject.fieldPath", text(involved, "fieldPath").into()),
+        ("reason", text(object, "reason").into()),
+        ("reportingComponent", reporting.into()),
+        ("source", component.into()),
+        ("type", text(object, "type").into()),
+    ]
+}
+
+const COLUMNS: &[Column] = &[
+    column("Last Seen"),
+    column("Type"),
+    column("Reason"),
+    column("Object"),
+    wide("Subobject"),
+    wide("Source"),
+    column("Message"),
+    wide("First Seen"),
+    wide("Count"),
+    Column { name: "Name", ty: "string", format: "name", priority: 1 },
+];
+
+fn cells(object: &Value, now: &str) -> Vec<Value> {
+    let ago = |value: &Value| value.as_str().map(|then| since(then, now));
+    let unknown = || "<unknown>".to_owned();
+    let first = ago(&object["firstTimestamp"]).or_else(|| ago(&object["eventTime"])).unwrap_or_else(unknown);
+    let mut last = ago(&object["lastTimestamp"]).unwrap_or_else(|| first.clone());
+    let mut count = int(object, "count");
+    let series = &object["series"];
+    if series.is_object() {
+        last = ago(&series["lastObservedTime"]).unwrap_or_else(unknown);
+        count = int(series, "count");
+    } else if count == 0 {
+        count = 1;
+    }
+    let involved = &object["involvedObject"];
+    let kind = text(involved, "kind").to_lowercase();
+    let target = match text(involved, "name") {
+        "" => kind,
+        name => format!("{kind}/{name}"),
+    };
+    let source = &object["source"];
+    let (component, host) = match text(source, "component") {
+        "" => (text(object, "reportingComponent"), text(object, "reportingInstance")),
+        component => (component, text(source, "host")),
+    };
+    let source = if host.is_empty() { component.to_owned() } else { format!("{component}, {host}") };
+    vec![
+        json!(last),
+        json!(text(object, "type")),
+        json!(text(object, "reason")),
+        json!(target),
+        json!(text(involved, "fieldPath")),
+        json!(source),
+        json!(text(object, "message").trim()),
+        json!(first),
+        json!(count),
+        object["metadata"]["name"].clone(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_hold_the_same() {
+        let core = to_core(json!({"note": "m", "regarding": {"name": "p"}, "eventTime": "t"}));
+        assert_eq!(core["message"], "m");
+        assert_eq!(core["involvedObject"]["name"], "p");
+        let back = from_core(core);
+        assert_eq!(back["note"], "m");
+        assert_eq!(back["regarding"]["name"], "p");
+    }
+}

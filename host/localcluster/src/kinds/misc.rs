@@ -1,0 +1,287 @@
+//! Kinds of small groups: leases, endpoint slices, priority and runtime classes, resource claims, flow control, API
+//! services.
+
+use serde_json::{Value, json};
+
+use super::meta::{immutable, invalid_all, non_negative};
+use super::names;
+use super::spec::{Generation, Spec, StatusMeta};
+use super::value::{child, fill, flag, int, items, items_mut, present, set, text};
+use crate::status::FieldError;
+use crate::table::{AGE, Column, Columns, NAME, age, column, name};
+
+pub(super) fn spec(group: &str, plural: &str) -> Option<Spec> {
+    Some(match (group, plural) {
+        ("coordination.k8s.io", "leases") => lease(),
+        ("discovery.k8s.io", "endpointslices") => endpoint_slice(),
+        ("scheduling.k8s.io", "priorityclasses") => priority_class(),
+        ("node.k8s.io", "runtimeclasses") => runtime_class(),
+        ("resource.k8s.io", "resourceclaims") => resource_claim(),
+        ("resource.k8s.io", "resourceclaimtemplates") => Spec {
+            default: |object| claim_requests(child(child(object, "spec"), "spec")),
+            validate_update: spec_is_immutable,
+            ..Spec::new()
+        },
+        ("resource.k8s.io", "deviceclasses") => Spec { generation: Generation::Spec, ..Spec::new() },
+        ("resource.k8s.io", "resourceslices") => Spec {
+            generation: Generation::Spec,
+            field_names: &["spec.nodeName", "spec.driver"],
+            fields: |object| {
+                vec![
+                    ("spec.nodeName", text(&object["spec"], "nodeName").into()),
+                    ("spec.driver", text(&object["spec"], "driver").into()),
+                ]
+            },
+            ..Spec::new()
+        },
+        ("flowcontrol.apiserver.k8s.io", "flowschemas") => Spec {
+            generation: Generation::Spec,
+            status_meta: StatusMeta::KeepAll,
+            default: |object| fill(child(object, "spec"), "matchingPrecedence", 1000),
+            ..Spec::new()
+        },
+        ("flowcontrol.apiserver.k8s.io", _) => {
+            Spec { generation: Generation::Spec, status_meta: StatusMeta::KeepAll, ..Spec::new() }
+        }
+        ("apiregistration.k8s.io", _) => Spec {
+            unconditional: false,
+            status_meta: StatusMeta::KeepAll,
+            default: |object| {
+                if let Some(service) = present(child(object, "spec"), "service") {
+                    fill(service, "port", 443);
+                }
+            },
+            ..Spec::new()
+        },
+        _ => return None,
+    })
+}
+
+fn spec_is_immutable(old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    immutable(&mut out, "spec", &old["spec"], &new["spec"]);
+    out
+}
+
+fn lease() -> Spec {
+    const COLUMNS: &[Column] = &[NAME, column("Holder"), AGE];
+    Spec {
+        create_on_update: true,
+        unconditional: false,
+        validate: |object| {
+            let mut out = Vec::new();
+            let spec = &object["spec"];
+            if let Some(seconds) = spec["leaseDurationSeconds"].as_i64() {
+                if seconds <= 0 {
+                    let detail = "must be greater than 0";
+                    out.push(FieldError::invalid("spec.leaseDurationSeconds", &json!(seconds), detail));
+                }
+            }
+            non_negative(&mut out, "spec.leaseTransitions", int(spec, "leaseTransitions"));
+            out
+        },
+        columns: Columns::Own(COLUMNS, |object, now| {
+            vec![name(object), json!(text(&object["spec"], "holderIdentity")), age(object, now)]
+        }),
+        ..Spec::new()
+    }
+}
+
+fn endpoint_slice() -> Spec {
+    const COLUMNS: &[Column] = &[NAME, column("AddressType"), column("Ports"), column("Endpoints"), AGE];
+    Spec {
+        generation: Generation::Content,
+        default: |object| {
+            for port in items_mut(object, "ports") {
+                if port["name"].is_null() {
+                    set(port, "name", "");
+                }
+                fill(port, "protocol", "TCP");
+            }
+        },
+        validate: |object| {
+            let mut out = Vec::new();
+            let kind = text(object, "addressType");
+            let known = ["FQDN", "IPv4", "IPv6"];
+            if kind.is_empty() {
+                out.push(FieldError::required("addressType", ""));
+            } else if !known.contains(&kind) {
+                out.push(FieldError::not_supported("addressType", &json!(kind), &known));
+            }
+            let endpoints = items(object, "endpoints");
+            if endpoints.len() > 1000 {
+                out.push(FieldError::too_many("endpoints", endpoints.len(), 1000));
+            }
+            for (i, endpoint) in endpoints.iter().enumerate() {
+                let addresses = items(endpoint, "addresses");
+                if addresses.is_empty() {
+                    let detail = "must contain at least 1 address";
+                    out.push(FieldError::required(format!("endpoints[{i}].addresses"), detail));
+                }
+                for (j, address) in addresses.iter().enumerate() {
+                    let field = format!("endpoints[{i}].addresses[{j}]");
+                    let value = address.as_str().unwrap_or("");
+                    match kind {
+                        "IPv4" if value.parse::<std::net::Ipv4Addr>().is_err() => {
+                            let detail = "must be an IPv4 address";
+                            out.push(FieldError::invalid(field, address, detail));
+                        }
+                        "IPv6" if value.parse::<std::net::Ipv6Addr>().is_err() => {
+                            let detail = "must be an IPv6 address";
+                            out.push(FieldError::invalid(field, address, detail));
+                        }
+                        "FQDN" => invalid_all(&mut out, &field, address, names::subdomain(value)),
+                        _ => {}
+                    }
+                }
+            }
+            out
+        },
+        validate_update: |old, new| {
+            let mut out = Vec::new();
+            immutable(&mut out, "addressType", &old["addressType"], &new["addressType"]);
+            out
+        },
+        columns: Columns::Own(COLUMNS, |object, now| {
+            const SHOWN: usize = 3;
+            let more = |all: Vec<String>, none: &str| match all.len() {
+                0 => none.to_owned(),
+                n if n > SHOWN => format!("{} + {} more...", all[..SHOWN].join(","), n - SHOWN),
+                _ => all.join(","),
+            };
+            let ports: Vec<String> = items(object, "ports")
+                .iter()
+                .map(|p| p["port"].as_i64().map_or("*".to_owned(), |n| n.to_string()))
+                .collect();
+            let addresses: Vec<String> = items(object, "endpoints")
+                .iter()
+                .flat_map(|e| items(e, "addresses"))
+                .filter_map(|a| a.as_str().map(str::to_owned))
+                .collect();
+            vec![
+                name(object),
+                json!(text(object, "addressType")),
+                json!(more(ports, "<unset>")),
+                json!(more(addresses, "<unset>")),
+                age(object, now),
+            ]
+        }),
+        ..Spec::new()
+    }
+}
+
+fn priority_class() -> Spec {
+    const COLUMNS: &[Column] =
+        &[NAME, column("Value"), column("Global-Default"), AGE, column("PreemptionPolicy")];
+    Spec {
+        generation: Generation::Content,
+        default: |object| fill(object, "preemptionPolicy", "PreemptLowerPriority"),
+        validate: |object| {
+            let mut out = Vec::new();
+            let system = text(&object["metadata"], "name").starts_with("system-");
+            let value = int(object, "value");
+            if system && !matches!(value, 2_000_000_000 | 2_000_001_000) {
+                let detail =
+                    "priority class names with 'system-' prefix are reserved for system use only. error: ";
+                out.push(FieldError::forbidden("metadata.name", detail));
+            } else if !system && value > 1_000_000_000 {
+                let detail = "maximum allowed value of a user defined priority is 1000000000";
+                out.push(FieldError::forbidden("value", detail));
+            }
+            let policy = text(object, "preemptionPolicy");
+            let known = ["Never", "PreemptLowerPriority"];
+            if !known.contains(&policy) {
+                out.push(FieldError::not_supported("preemptionPolicy", &json!(policy), &known));
+            }
+            out
+        },
+        validate_update: |old, new| {
+            let mut out = Vec::new();
+            if old["value"] != new["value"] {
+                out.push(FieldError::forbidden("value", "may not be changed in an update."));
+            }
+            immutable(&mut out, "preemptionPolicy", &old["preemptionPolicy"], &new["preemptionPolicy"]);
+            out
+        },
+        columns: Columns::Own(COLUMNS, |object, now| {
+            vec![
+                name(object),
+                json!(int(object, "value")),
+                json!(flag(object, "globalDefault")),
+                age(object, now),
+                json!(text(object, "preemptionPolicy")),
+            ]
+        }),
+        ..Spec::new()
+    }
+}
+
+fn runtime_class() -> Spec {
+    const COLUMNS: &[Column] = &[NAME, column("Handler"), AGE];
+    Spec {
+        unconditional: false,
+        validate: |object| {
+            let mut out = Vec::new();
+            let handler = text(object, "handler");
+            invalid_all(&mut out, "handler", &json!(handler), names::label(handler));
+            out
+        },
+        validate_update: |old, new| {
+            let mut out = Vec::new();
+            immutable(&mut out, "handler", &old["handler"], &new["handler"]);
+            out
+        },
+        columns: Columns::Own(COLUMNS, |object, now| {
+            vec![name(object), json!(text(object, "handler")), age(object, now)]
+        }),
+        ..Spec::new()
+    }
+}
+
+/// Requests for devices ask for exactly one unless they say otherwise.
+fn claim_requests(spec: &mut Value) {
+    let exact = |request: &mut Value| {
+        fill(request, "allocationMode", "ExactCount");
+        if text(request, "allocationMode") == "ExactCount" {
+            super::value::fill_zero(request, "count", 1);
+        }
+    };
+    if let Some(devices) = present(spec, "devices") {
+        for request in items_mut(devices, "requests") {
+            if let Some(one) = present(request, "exactly") {
+                exact(one);
+            }
+            for one in items_mut(request, "firstAvailable") {
+                exact(one);
+            }
+        }
+    }
+}
+
+fn resource_claim() -> Spec {
+    const COLUMNS: &[Column] = &[NAME, column("State"), AGE];
+    Spec {
+        status_meta: StatusMeta::KeepAll,
+        default: |object| claim_requests(child(object, "spec")),
+        validate_update: spec_is_immutable,
+        columns: Columns::Own(COLUMNS, |object, now| {
+            let status = &object["status"];
+            let mut states = Vec::new();
+            if !object["metadata"]["deletionTimestamp"].is_null() {
+                states.push("deleted");
+            }
+            if status["allocation"].is_null() {
+                if object["metadata"]["deletionTimestamp"].is_null() {
+                    states.push("pending");
+                }
+            } else {
+                states.push("allocated");
+                if !items(status, "reservedFor").is_empty() {
+                    states.push("reserved");
+                }
+            }
+            vec![name(object), json!(states.join(",")), age(object, now)]
+        }),
+        ..Spec::new()
+    }
+}

@@ -1,0 +1,263 @@
+//! Rules for names, labels and the like, with the wording of the real server.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+const LABEL_MESSAGE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character";
+const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+const SUBDOMAIN_MESSAGE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character";
+const LABEL_1035: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
+const LABEL_1035_MESSAGE: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character";
+const QUALIFIED: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
+const QUALIFIED_MESSAGE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+const VALUE: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
+const VALUE_MESSAGE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+const CONFIG_KEY: &str = "[-._a-zA-Z0-9]+";
+const CONFIG_KEY_MESSAGE: &str =
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'";
+const PERCENT: &str = "[0-9]+%";
+const PERCENT_MESSAGE: &str = "a valid percent string must be a numeric string followed by an ending '%'";
+
+fn anchored(pattern: &str) -> Option<Regex> {
+    Regex::new(&format!("^(?:{pattern})$")).ok()
+}
+
+macro_rules! patterns {
+    ($($name:ident = $pattern:expr;)*) => {
+        $(static $name: LazyLock<Option<Regex>> = LazyLock::new(|| anchored($pattern));)*
+    };
+}
+
+patterns! {
+    LABEL_RE = LABEL;
+    SUBDOMAIN_RE = SUBDOMAIN;
+    LABEL_1035_RE = LABEL_1035;
+    QUALIFIED_RE = QUALIFIED;
+    VALUE_RE = VALUE;
+    CONFIG_KEY_RE = CONFIG_KEY;
+    PERCENT_RE = PERCENT;
+}
+
+fn fits(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
+    pattern.as_ref().is_some_and(|p| p.is_match(text))
+}
+
+fn regex_error(message: &str, pattern: &str, examples: &[&str]) -> String {
+    let mut out = format!("{message} (e.g. ");
+    for (i, example) in examples.iter().enumerate() {
+        if i > 0 {
+            out.push_str(" or ");
+        }
+        out.push_str(&format!("'{example}', "));
+    }
+    out.push_str(&format!("regex used for validation is '{pattern}')"));
+    out
+}
+
+fn max_length(max: usize) -> String {
+    format!("must be no more than {max} bytes")
+}
+
+/// How objects of a kind may be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameRule {
+    /// Dots and dashes, up to 253 bytes.
+    Subdomain,
+    /// Dashes, up to 63 bytes.
+    Label,
+    /// As `Label`, beginning with a letter.
+    Label1035,
+    /// Anything that fits into a path.
+    PathSegment,
+}
+
+impl NameRule {
+    /// What is wrong with a name; a `prefix` may end in a dash.
+    pub fn check(self, name: &str, prefix: bool) -> Vec<String> {
+        let masked;
+        let name = if prefix && name.len() > 1 && name.ends_with('-') {
+            masked = format!("{}a", &name[..name.len() - 1]);
+            &masked
+        } else {
+            name
+        };
+        match self {
+            Self::Subdomain => subdomain(name),
+            Self::Label => label(name),
+            Self::Label1035 => label_1035(name),
+            Self::PathSegment => path_segment(name, prefix),
+        }
+    }
+}
+
+/// RFC 1123 label.
+pub fn label(text: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    if text.len() > 63 {
+        out.push(max_length(63));
+    }
+    if !fits(&LABEL_RE, text) {
+        if fits(&SUBDOMAIN_RE, text) {
+            out.push("must not contain dots".into());
+        } else {
+            out.push(regex_error(LABEL_MESSAGE, LABEL, &["my-name", "123-abc"]));
+        }
+    }
+    out
+}
+
+/// RFC 1123 subdomain.
+pub fn subdomain(text: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    if text.len() > 253 {
+        out.push(max_length(253));
+    }
+    if !fits(&SUBDOMAIN_RE, text) {
+        out.push(regex_error(SUBDOMAIN_MESSAGE, SUBDOMAIN, &["example.com"]));
+    }
+    out
+}
+
+/// RFC 1035 label.
+pub fn label_1035(text: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    if text.len() > 63 {
+        out.push(max_length(63));
+    }
+    if !fits(&LABEL_1035_RE, text) {
+        out.push(regex_error(LABEL_1035_MESSAGE, LABEL_1035, &["my-name", "abc-123"]));
+    }
+    out
+}
+
+fn path_segment(text: &str, prefix: bool) -> Vec<String> {
+    if !prefix && matches!(text, "." | "..") {
+        return vec![format!("may not be '{text}'")];
+    }
+    ["/", "%"]
+        .iter()
+        .filter(|bad| text.contains(**bad))
+        .map(|bad| format!("may not contain '{bad}'"))
+        .collect()
+}
+
+/// Key of a label, taint and the like: `name` or `prefix/name`.
+pub fn qualified_name(text: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    let name = match text.split('/').collect::<Vec<_>>().as_slice() {
+        [name] => *name,
+        [prefix, name] => {
+            if prefix.is_empty() {
+                out.push("prefix part must be non-empty".into());
+            } else {
+                out.extend(subdomain(prefix).iter().map(|m| format!("prefix part {m}")));
+            }
+            *name
+        }
+        _ => {
+            let message = regex_error(
+                &format!("a valid label key {QUALIFIED_MESSAGE}"),
+                QUALIFIED,
+                &["MyName", "my.name", "123-abc"],
+            );
+            out.push(format!(
+                "{message} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            ));
+            return out;
+        }
+    };
+    if name.is_empty() {
+        out.push("name part must be non-empty".into());
+    } else if name.len() > 63 {
+        out.push(format!("name part {}", max_length(63)));
+    }
+    if !fits(&QUALIFIED_RE, name) {
+        let message = regex_error(QUALIFIED_MESSAGE, QUALIFIED, &["MyName", "my.name", "123-abc"]);
+        out.push(format!("name part {message}"));
+    }
+    out
+}
+
+/// Value of a label.
+pub fn label_value(text: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    if text.len() > 63 {
+        out.push(max_length(63));
+    }
+    if !fits(&VALUE_RE, text) {
+        out.push(regex_error(VALUE_MESSAGE, VALUE, &["MyValue", "my_value", "12345"]));
+    }
+    out
+}
+
+/// Key of a ConfigMap or Secret.
+pub fn config_key(text: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    if text.len() > 253 {
+        out.push(max_length(253));
+    }
+    if !fits(&CONFIG_KEY_RE, text) {
+        let examples = ["key.name", "KEY_NAME", "key-name"];
+        out.push(regex_error(CONFIG_KEY_MESSAGE, CONFIG_KEY, &examples));
+    }
+    match text {
+        "." => out.push("must not be '.'".into()),
+        ".." => out.push("must not be '..'".into()),
+        _ if text.starts_with("..") => out.push("must not start with '..'".into()),
+        _ => {}
+    }
+    out
+}
+
+/// `25%` and its like.
+pub fn percent(text: &str) -> Vec<String> {
+    if fits(&PERCENT_RE, text) {
+        return Vec::new();
+    }
+    vec![regex_error(PERCENT_MESSAGE, PERCENT, &["1%", "93%"])]
+}
+
+/// Name of a port in a pod or service.
+pub fn port_name(text: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    if text.len() > 15 {
+        out.push(max_length(15));
+    }
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if !text.chars().all(allowed) {
+        out.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".into());
+    }
+    if !text.chars().any(|c| c.is_ascii_lowercase()) {
+        out.push("must contain at least one letter (a-z)".into());
+    }
+    if text.contains("--") {
+        out.push("must not contain consecutive hyphens".into());
+    }
+    if text.starts_with('-') || text.ends_with('-') {
+        out.push("must not begin or end with a hyphen".into());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_judged_by_their_rule() {
+        for (rule, name, prefix, good) in [
+            (NameRule::Subdomain, "a.b-c", false, true),
+            (NameRule::Subdomain, "A", false, false),
+            (NameRule::Label, "a.b", false, false),
+            (NameRule::Label, "a-", true, true),
+            (NameRule::Label, "a-", false, false),
+            (NameRule::Label1035, "1a", false, false),
+            (NameRule::PathSegment, "system:x", false, true),
+            (NameRule::PathSegment, "a/b", false, false),
+        ] {
+            assert_eq!(rule.check(name, prefix).is_empty(), good, "{rule:?} {name}");
+        }
+    }
+}

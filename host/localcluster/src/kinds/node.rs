@@ -1,0 +1,151 @@
+//! Node.
+
+use serde_json::{Value, json};
+
+use super::meta::invalid_all;
+use super::names;
+use super::spec::Spec;
+use super::value::{child, empty, entries, flag, items, set, text};
+use crate::rest::strategy::Ctx;
+use crate::status::{FieldError, Status};
+use crate::table::{AGE, Column, Columns, NAME, age, column, name, wide};
+
+pub(super) fn spec() -> Spec {
+    Spec {
+        keeps_status: true,
+        default: |object| {
+            // A node that says nothing of what pods may use lets them use all.
+            let status = child(object, "status");
+            if empty(&status["allocatable"]) {
+                copy_capacity(status);
+            }
+        },
+        create: |_, object| {
+            pod_cidrs(object);
+            Ok(())
+        },
+        update: |_: &Ctx<'_>, sub, _, object| -> Result<(), Status> {
+            if sub.is_empty() {
+                pod_cidrs(object);
+            }
+            Ok(())
+        },
+        validate,
+        validate_update: |old, new| {
+            let mut out = Vec::new();
+            let (before, after) = (&old["spec"], &new["spec"]);
+            if !empty(&before["podCIDRs"]) && before["podCIDRs"] != after["podCIDRs"] {
+                let detail = "node updates may not change podCIDR except from \"\" to valid";
+                out.push(FieldError::forbidden("spec.podCIDRs", detail));
+            }
+            let id = text(before, "providerID");
+            if !id.is_empty() && id != text(after, "providerID") {
+                let detail = "node updates may not change providerID except from \"\" to valid";
+                out.push(FieldError::forbidden("spec.providerID", detail));
+            }
+            out
+        },
+        field_names: &["spec.unschedulable"],
+        fields: |object| vec![("spec.unschedulable", flag(&object["spec"], "unschedulable").to_string())],
+        columns: Columns::Own(COLUMNS, cells),
+        ..Spec::new()
+    }
+}
+
+fn copy_capacity(status: &mut Value) {
+    let capacity = status["capacity"].clone();
+    if !empty(&capacity) {
+        set(status, "allocatable", capacity);
+    }
+}
+
+/// The older single field follows the list, and makes it if the list is absent.
+fn pod_cidrs(object: &mut Value) {
+    let spec = child(object, "spec");
+    let single = text(spec, "podCIDR").to_owned();
+    if empty(&spec["podCIDRs"]) && !single.is_empty() {
+        set(spec, "podCIDRs", vec![json!(single)]);
+    } else if let Some(first) = items(spec, "podCIDRs").first().cloned() {
+        set(spec, "podCIDR", first);
+    }
+}
+
+fn validate(object: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    let spec = &object["spec"];
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for (i, taint) in items(spec, "taints").iter().enumerate() {
+        let here = format!("spec.taints[{i}]");
+        let (key, value, effect) = (text(taint, "key"), text(taint, "value"), text(taint, "effect"));
+        invalid_all(&mut out, &format!("{here}.key"), &json!(key), names::qualified_name(key));
+        invalid_all(&mut out, &format!("{here}.value"), &json!(value), names::label_value(value));
+        let known = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+        if effect.is_empty() {
+            out.push(FieldError::required(format!("{here}.effect"), ""));
+        } else if !known.contains(&effect) {
+            let field = format!("{here}.effect");
+            out.push(FieldError::not_supported(field, &json!(effect), &known));
+        }
+        if seen.contains(&(key, effect)) {
+            out.push(FieldError::duplicate(&here, taint));
+        }
+        seen.push((key, effect));
+    }
+    out
+}
+
+const COLUMNS: &[Column] = &[
+    NAME,
+    column("Status"),
+    column("Roles"),
+    AGE,
+    column("Version"),
+    wide("Internal-IP"),
+    wide("External-IP"),
+    wide("OS-Image"),
+    wide("Kernel-Version"),
+    wide("Container-Runtime"),
+];
+
+fn cells(object: &Value, now: &str) -> Vec<Value> {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let ready = items(status, "conditions").iter().find(|c| text(c, "type") == "Ready");
+    let mut state = match ready.map(|c| text(c, "status")) {
+        Some("True") => "Ready".to_owned(),
+        Some(_) => "NotReady".to_owned(),
+        None => "Unknown".to_owned(),
+    };
+    if flag(spec, "unschedulable") {
+        state.push_str(",SchedulingDisabled");
+    }
+    let mut roles: Vec<String> = entries(&object["metadata"], "labels")
+        .filter_map(|(key, value)| match key.strip_prefix("node-role.kubernetes.io/") {
+            Some(role) if !role.is_empty() => Some(role.to_owned()),
+            None if key == "kubernetes.io/role" => value.as_str().map(str::to_owned),
+            _ => None,
+        })
+        .collect();
+    roles.sort();
+    roles.dedup();
+    let roles = if roles.is_empty() { "<none>".to_owned() } else { roles.join(",") };
+    let address = |ty: &str| {
+        let found = items(status, "addresses").iter().find(|a| text(a, "type") == ty);
+        json!(found.map_or("<none>", |a| text(a, "address")))
+    };
+    let info = |key: &str| {
+        let value = text(&status["nodeInfo"], key);
+        json!(if value.is_empty() { "<unknown>" } else { value })
+    };
+    vec![
+        name(object),
+        json!(state),
+        json!(roles),
+        age(object, now),
+        json!(text(&status["nodeInfo"], "kubeletVersion")),
+        address("InternalIP"),
+        address("ExternalIP"),
+        info("osImage"),
+        info("kernelVersion"),
+        info("containerRuntimeVersion"),
+    ]
+}

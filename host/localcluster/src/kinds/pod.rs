@@ -1,0 +1,436 @@
+//! Pod and PodTemplate.
+
+use serde_json::{Value, json};
+
+use super::meta::invalid_all;
+use super::names;
+use super::pod_defaults;
+use super::pod_validation;
+use super::resources;
+use super::spec::{Generation, Spec};
+use super::value::{child, copy, empty, fill, flag, int, items, remove, set, text};
+use crate::selector::label_selector_text;
+use crate::status::FieldError;
+use crate::table::{Column, Columns, NAME, column, containers, name, pod};
+
+const FIELDS: &[&str] = &[
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "spec.serviceAccountName",
+    "spec.hostNetwork",
+    "status.phase",
+    "status.podIP",
+    "status.podIPs",
+    "status.nominatedNodeName",
+];
+
+pub(super) fn spec() -> Spec {
+    Spec {
+        generation: Generation::Spec,
+        returns_deleted: true,
+        default: pod_defaults::pod,
+        create: |_, object| {
+            let qos = resources::qos(&object["spec"]);
+            set(object, "status", json!({"phase": "Pending", "qosClass": qos}));
+            gate_condition(object);
+            Ok(())
+        },
+        update: |_, sub, old, new| {
+            match sub {
+                "status" => status_update(old, new),
+                "ephemeralcontainers" => keep_all_but(old, new, "ephemeralContainers"),
+                "resize" => resize(old, new),
+                _ => {}
+            }
+            Ok(())
+        },
+        validate: |object| {
+            let mut out = Vec::new();
+            pod_validation::spec(&mut out, &object["spec"], "spec");
+            out
+        },
+        validate_update,
+        validate_sub,
+        field_names: FIELDS,
+        fields,
+        grace: Some(grace),
+        warnings: |old, new| if old.is_none() { warnings(new) } else { Vec::new() },
+        columns: Columns::Own(pod::COLUMNS, pod::cells),
+        ..Spec::new()
+    }
+}
+
+/// A pod with gates starts with the condition that says so.
+fn gate_condition(object: &mut Value) {
+    if items(&object["spec"], "schedulingGates").is_empty() {
+        return;
+    }
+    let condition = json!({
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+        "lastProbeTime": null,
+        "lastTransitionTime": null,
+    });
+    set(child(object, "status"), "conditions", vec![condition]);
+}
+
+fn status_update(old: &Value, new: &mut Value) {
+    copy(&old["metadata"], &mut new["metadata"], "ownerReferences");
+    if text(&new["status"], "qosClass").is_empty() {
+        copy(&old["status"], child(new, "status"), "qosClass");
+    }
+}
+
+/// Takes one field of the new spec and nothing else.
+fn keep_all_but(old: &Value, new: &mut Value, key: &str) {
+    let given = new["spec"].get(key).cloned();
+    let version = new["metadata"].get("resourceVersion").cloned();
+    let managed = new["metadata"].get("managedFields").cloned();
+    let types = [new.get("kind").cloned(), new.get("apiVersion").cloned()];
+    *new = old.clone();
+    for (name, value) in ["kind", "apiVersion"].into_iter().zip(types) {
+        if let Some(value) = value {
+            set(new, name, value);
+        }
+    }
+    for (name, value) in [("resourceVersion", version), ("managedFields", managed)] {
+        match value {
+            Some(value) => set(&mut new["metadata"], name, value),
+            None => {
+                remove(&mut new["metadata"], name);
+            }
+        }
+    }
+    match given {
+        Some(value) => set(&mut new["spec"], key, value),
+        None => {
+            remove(&mut new["spec"], key);
+        }
+    }
+}
+
+/// Takes the resources of containers and their resize policies.
+fn resize(old: &Value, new: &mut Value) {
+    let wanted = new["spec"].clone();
+    let lists = ["containers", "initContainers"];
+    let mut spec = old["spec"].clone();
+    for list in lists {
+        let given = items(&wanted, list).to_vec();
+        if given.len() != items(&old["spec"], list).len() {
+            copy(&wanted, &mut spec, list);
+            continue;
+        }
+        if let Some(all) = spec.get_mut(list).and_then(Value::as_array_mut) {
+            for (container, given) in all.iter_mut().zip(&given) {
+                copy(given, container, "resources");
+                copy(given, container, "resizePolicy");
+            }
+        }
+    }
+    copy(&wanted, &mut spec, "resources");
+    keep_all_but(old, new, "nothing");
+    set(new, "spec", spec);
+}
+
+fn containers_keep(out: &mut Vec<FieldError>, old: &Value, new: &Value, list: &str) -> bool {
+    let (before, after) = (items(old, list), items(new, list));
+    if before.len() != after.len() {
+        let detail = "pod updates may not add or remove containers";
+        out.push(FieldError::forbidden(format!("spec.{list}"), detail));
+        return false;
+    }
+    for (i, container) in after.iter().enumerate() {
+        let image = text(container, "image");
+        if image.trim().is_empty() {
+            out.push(FieldError::required(format!("spec.{list}[{i}].image"), ""));
+        } else if image.trim() != image {
+            let field = format!("spec.{list}[{i}].image");
+            let detail = "must not have leading or trailing whitespace";
+            out.push(FieldError::invalid(field, &json!(image), detail));
+        }
+    }
+    true
+}
+
+fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    let (before, after) = (&old["spec"], &new["spec"]);
+    if !containers_keep(&mut out, before, after, "containers")
+        || !containers_keep(&mut out, before, after, "initContainers")
+    {
+        return out;
+    }
+    let deadline = "spec.activeDeadlineSeconds";
+    match (before["activeDeadlineSeconds"].as_i64(), after["activeDeadlineSeconds"].as_i64()) {
+        (Some(old), Some(new)) if old < new => {
+            let detail = "must be less than or equal to previous value";
+            out.push(FieldError::invalid(deadline, &json!(new), detail));
+            return out;
+        }
+        (Some(_), None) => {
+            let detail = "must not update from a positive integer to nil value";
+            out.push(FieldError::invalid(deadline, &Value::Null, detail));
+        }
+        _ => {}
+    }
+    tolerations_only_added(&mut out, before, after);
+    gates_only_removed(&mut out, before, after);
+    let mut fixed = after.clone();
+    for list in ["containers", "initContainers"] {
+        for (i, container) in items(before, list).iter().enumerate() {
+            if let Some(new) = fixed[list].get_mut(i) {
+                copy(container, new, "image");
+            }
+        }
+    }
+    for key in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
+        copy(before, &mut fixed, key);
+    }
+    let was_negative = int(before, "terminationGracePeriodSeconds") < 0;
+    if was_negative && int(after, "terminationGracePeriodSeconds") == 1 {
+        copy(before, &mut fixed, "terminationGracePeriodSeconds");
+    }
+    if !items(before, "schedulingGates").is_empty() {
+        // A gated pod may still be given more to be scheduled by.
+        copy(before, &mut fixed, "nodeSelector");
+        copy(&before["affinity"], &mut fixed["affinity"], "nodeAffinity");
+        if empty(&fixed["affinity"]) && before["affinity"].is_null() {
+            remove(&mut fixed, "affinity");
+        }
+    }
+    if fixed != *before {
+        let detail = format!("{ONLY}\n{}", difference(before, &fixed));
+        out.push(FieldError::forbidden("spec", &detail));
+    }
+    out
+}
+
+const ONLY: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+
+/// What differs, for people: the first lines of both.
+fn difference(old: &Value, new: &Value) -> String {
+    let mut out = String::new();
+    for (key, value) in new.as_object().into_iter().flatten() {
+        if old.get(key) != Some(value) {
+            out.push_str(&format!("- {key}: {}\n+ {key}: {value}\n", old[key]));
+        }
+    }
+    for (key, value) in old.as_object().into_iter().flatten() {
+        if new.get(key).is_none() {
+            out.push_str(&format!("- {key}: {value}\n"));
+        }
+    }
+    out
+}
+
+fn tolerations_only_added(out: &mut Vec<FieldError>, old: &Value, new: &Value) {
+    let sans_seconds = |t: &Value| {
+        let mut t = t.clone();
+        remove(&mut t, "tolerationSeconds");
+        t
+    };
+    let kept = items(old, "tolerations").iter().all(|before| {
+        items(new, "tolerations").iter().any(|after| sans_seconds(after) == sans_seconds(before))
+    });
+    if !kept {
+        let detail = "existing toleration can not be modified except its tolerationSeconds";
+        out.push(FieldError::forbidden("spec.tolerations", detail));
+    }
+}
+
+fn gates_only_removed(out: &mut Vec<FieldError>, old: &Value, new: &Value) {
+    let before = items(old, "schedulingGates");
+    for (i, gate) in items(new, "schedulingGates").iter().enumerate() {
+        if !before.contains(gate) {
+            let detail =
+                format!("only deletion is allowed, but found new scheduling gate '{}'", text(gate, "name"));
+            out.push(FieldError::forbidden(format!("spec.schedulingGates[{i}]"), &detail));
+        }
+    }
+}
+
+fn validate_sub(sub: &str, old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    match sub {
+        "status" => {
+            let name = text(&new["status"], "nominatedNodeName");
+            if !name.is_empty() {
+                let field = "status.nominatedNodeName";
+                invalid_all(&mut out, field, &json!(name), names::subdomain(name));
+            }
+            if old["spec"]["nodeName"] != new["spec"]["nodeName"] {
+                let detail = "may not be changed directly";
+                out.push(FieldError::forbidden("status.nodeName", detail));
+            }
+        }
+        "ephemeralcontainers" => ephemeral(&mut out, &old["spec"], &new["spec"]),
+        "resize" => resized(&mut out, old, new),
+        _ => {}
+    }
+    out
+}
+
+fn ephemeral(out: &mut Vec<FieldError>, old: &Value, new: &Value) {
+    const FIELD: &str = "spec.ephemeralContainers";
+    let mut seen: Vec<&str> = ["containers", "initContainers"]
+        .iter()
+        .flat_map(|list| items(new, list))
+        .map(|c| text(c, "name"))
+        .collect();
+    for (i, it) in items(new, "ephemeralContainers").iter().enumerate() {
+        let here = format!("{FIELD}[{i}]");
+        let name = text(it, "name");
+        if name.is_empty() {
+            out.push(FieldError::required(format!("{here}.name"), ""));
+        } else {
+            invalid_all(out, &format!("{here}.name"), &json!(name), names::label(name));
+        }
+        if text(it, "image").is_empty() {
+            out.push(FieldError::required(format!("{here}.image"), ""));
+        }
+        if seen.contains(&name) {
+            out.push(FieldError::duplicate(format!("{here}.name"), &json!(name)));
+        }
+        seen.push(name);
+        for key in ["ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"] {
+            if !empty(&it[key]) {
+                let detail = "cannot be set for an Ephemeral Container";
+                out.push(FieldError::forbidden(format!("{here}.{key}"), detail));
+            }
+        }
+        if !empty(&it["resources"]) {
+            let detail = "cannot be set for an Ephemeral Container";
+            out.push(FieldError::forbidden(format!("{here}.resources"), detail));
+        }
+    }
+    for (i, before) in items(old, "ephemeralContainers").iter().enumerate() {
+        let name = text(before, "name");
+        let after = items(new, "ephemeralContainers").iter().find(|c| text(c, "name") == name);
+        match after {
+            None => {
+                let detail = format!("existing ephemeral containers {name:?} may not be removed\n");
+                out.push(FieldError::forbidden(FIELD, &detail));
+            }
+            Some(after) if after != before => {
+                let detail = format!("existing ephemeral containers {name:?} may not be changed\n");
+                out.push(FieldError::forbidden(format!("{FIELD}[{i}]"), &detail));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+fn resized(out: &mut Vec<FieldError>, old: &Value, new: &Value) {
+    let qos = text(&old["status"], "qosClass");
+    for list in ["containers", "initContainers"] {
+        if items(&old["spec"], list).len() != items(&new["spec"], list).len() {
+            let detail = "containers may not be added or removed on resize";
+            out.push(FieldError::forbidden(format!("spec.{list}"), detail));
+        }
+        for (i, container) in items(&new["spec"], list).iter().enumerate() {
+            resources::requirements(out, &container["resources"], &format!("spec.{list}[{i}].resources"));
+        }
+    }
+    if !qos.is_empty() && resources::qos(&new["spec"]) != qos {
+        let value = json!(resources::qos(&new["spec"]));
+        out.push(FieldError::invalid("spec", &value, "Pod QOS Class may not change as a result of resizing"));
+    }
+}
+
+fn fields(object: &Value) -> Vec<(&'static str, String)> {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let ip = items(status, "podIPs").first().map_or("", |ip| text(ip, "ip"));
+    vec![
+        ("spec.nodeName", text(spec, "nodeName").into()),
+        ("spec.restartPolicy", text(spec, "restartPolicy").into()),
+        ("spec.schedulerName", text(spec, "schedulerName").into()),
+        ("spec.serviceAccountName", text(spec, "serviceAccountName").into()),
+        ("spec.hostNetwork", flag(spec, "hostNetwork").to_string()),
+        ("status.phase", text(status, "phase").into()),
+        ("status.podIP", ip.into()),
+        ("status.podIPs", ip.into()),
+        ("status.nominatedNodeName", text(status, "nominatedNodeName").into()),
+    ]
+}
+
+/// Pods without a node and finished ones go at once.
+fn grace(object: &Value, asked: Option<i64>) -> Option<i64> {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    if text(spec, "nodeName").is_empty() || matches!(text(status, "phase"), "Failed" | "Succeeded") {
+        return Some(0);
+    }
+    let period = asked.unwrap_or_else(|| int(spec, "terminationGracePeriodSeconds"));
+    Some(if period < 0 { 1 } else { period })
+}
+
+fn warnings(object: &Value) -> Vec<String> {
+    let mut out = Vec::new();
+    let name = text(&object["metadata"], "name");
+    let wrong = names::label(name);
+    if !wrong.is_empty() {
+        out.push(format!(
+            "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [{}]",
+            wrong.join(" ")
+        ));
+    }
+    for list in ["containers", "initContainers"] {
+        for (i, container) in items(&object["spec"], list).iter().enumerate() {
+            let mut seen: Vec<&str> = Vec::new();
+            for (j, env) in items(container, "env").iter().enumerate() {
+                let name = text(env, "name");
+                if seen.contains(&name) {
+                    out.push(format!(
+                        "spec.{list}[{i}].env[{j}]: hides previous definition of {name:?}, which may be dropped when using apply"
+                    ));
+                }
+                seen.push(name);
+            }
+        }
+    }
+    out
+}
+
+pub(super) fn template_spec() -> Spec {
+    const COLUMNS: &[Column] = &[NAME, column("Containers"), column("Images"), column("Pod Labels")];
+    Spec {
+        generation: Generation::Content,
+        returns_deleted: true,
+        default: |object| pod_defaults::template(child(object, "template")),
+        validate: |object| {
+            let mut out = Vec::new();
+            pod_validation::template(&mut out, &object["template"], "template");
+            out
+        },
+        columns: Columns::Own(COLUMNS, |object, _| {
+            let template = &object["template"];
+            let [names, images] = containers(template);
+            let labels = label_selector_text(&json!({"matchLabels": template["metadata"]["labels"]}));
+            let labels = if labels.is_empty() { "<none>".to_owned() } else { labels };
+            vec![name(object), names, images, json!(labels)]
+        }),
+        ..Spec::new()
+    }
+}
+
+/// Binds a pod: node and annotations of a `Binding`, and the condition that it is scheduled.
+pub fn bind(pod: &mut Value, node: &str, annotations: &Value, now: &str) {
+    set(child(pod, "spec"), "nodeName", node);
+    for (key, value) in annotations.as_object().into_iter().flatten() {
+        set(child(child(pod, "metadata"), "annotations"), key, value.clone());
+    }
+    let status = child(pod, "status");
+    fill(status, "phase", "Pending");
+    let scheduled = json!({
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": null,
+        "lastTransitionTime": now,
+    });
+    let mut conditions = items(status, "conditions").to_vec();
+    conditions.retain(|c| text(c, "type") != "PodScheduled");
+    conditions.push(scheduled);
+    set(status, "conditions", conditions);
+}

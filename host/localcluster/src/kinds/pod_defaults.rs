@@ -1,0 +1,222 @@
+//! Defaults of pods and pod templates.
+
+use serde_json::{Value, json};
+
+use super::value::{child, empty, fill, fill_zero, flag, int, items_mut, present, remove, set, text};
+
+const MODE: i64 = 0o644;
+
+/// Defaults of a `PodTemplateSpec`.
+pub fn template(template: &mut Value) {
+    spec(child(template, "spec"));
+}
+
+/// Defaults that pods have beyond their templates.
+pub fn pod(pod: &mut Value) {
+    let pod_spec = child(pod, "spec");
+    for list in ["containers", "initContainers"] {
+        for container in items_mut(pod_spec, list) {
+            requests_from_limits(container);
+        }
+    }
+    fill(pod_spec, "enableServiceLinks", true);
+    spec(pod_spec);
+}
+
+/// Limits without requests are requests.
+fn requests_from_limits(container: &mut Value) {
+    let Some(limits) = container["resources"]["limits"].as_object().cloned() else { return };
+    if limits.is_empty() {
+        return;
+    }
+    let requests = child(child(container, "resources"), "requests");
+    for (name, amount) in limits {
+        fill(requests, &name, amount);
+    }
+}
+
+/// Defaults of a `PodSpec`.
+pub fn spec(spec: &mut Value) {
+    fill(spec, "dnsPolicy", "ClusterFirst");
+    fill(spec, "restartPolicy", "Always");
+    fill(spec, "terminationGracePeriodSeconds", 30);
+    fill(spec, "schedulerName", "default-scheduler");
+    child(spec, "securityContext");
+    // The older name of the field follows the newer one, whichever was sent.
+    let account = text(spec, "serviceAccountName").to_owned();
+    if account.is_empty() {
+        let older = text(spec, "serviceAccount").to_owned();
+        if !older.is_empty() {
+            set(spec, "serviceAccountName", older);
+        }
+    } else {
+        set(spec, "serviceAccount", account);
+    }
+    let host_network = flag(spec, "hostNetwork");
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        for it in items_mut(spec, list) {
+            container(it, host_network && list != "ephemeralContainers");
+        }
+    }
+    for it in items_mut(spec, "volumes") {
+        volume(it);
+    }
+    for it in items_mut(spec, "topologySpreadConstraints") {
+        if empty(&it["labelSelector"]) && it["labelSelector"].is_null() {
+            remove(it, "labelSelector");
+        }
+    }
+}
+
+fn container(container: &mut Value, host_network: bool) {
+    let policy = pull_policy(text(container, "image"));
+    fill(container, "imagePullPolicy", policy);
+    fill(container, "terminationMessagePath", "/dev/termination-log");
+    fill(container, "terminationMessagePolicy", "File");
+    for port in items_mut(container, "ports") {
+        fill(port, "protocol", "TCP");
+        if host_network {
+            let number = int(port, "containerPort");
+            fill_zero(port, "hostPort", number);
+        }
+    }
+    for env in items_mut(container, "env") {
+        if let Some(field) = env.get_mut("valueFrom").and_then(|v| present(v, "fieldRef")) {
+            fill(field, "apiVersion", "v1");
+        }
+        if let Some(file) = env.get_mut("valueFrom").and_then(|v| present(v, "fileKeyRef")) {
+            fill(file, "optional", false);
+        }
+    }
+    for kind in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        if let Some(it) = present(container, kind) {
+            probe(it);
+        }
+    }
+    if let Some(lifecycle) = present(container, "lifecycle") {
+        for hook in ["postStart", "preStop"] {
+            if let Some(it) = present(lifecycle, hook) {
+                handler(it);
+            }
+        }
+    }
+}
+
+/// Images that name no fixed version are always pulled.
+fn pull_policy(image: &str) -> &'static str {
+    let (name, has_digest) = match image.split_once('@') {
+        Some((name, _)) => (name, true),
+        None => (image, false),
+    };
+    let tag = name.rsplit('/').next().and_then(|last| last.split_once(':')).map(|t| t.1);
+    match tag {
+        Some("latest") => "Always",
+        None if !has_digest => "Always",
+        _ => "IfNotPresent",
+    }
+}
+
+fn probe(probe: &mut Value) {
+    fill_zero(probe, "timeoutSeconds", 1);
+    fill_zero(probe, "periodSeconds", 10);
+    fill_zero(probe, "successThreshold", 1);
+    fill_zero(probe, "failureThreshold", 3);
+    handler(probe);
+    if let Some(grpc) = present(probe, "grpc") {
+        if grpc["service"].is_null() {
+            set(grpc, "service", "");
+        }
+    }
+}
+
+fn handler(handler: &mut Value) {
+    if let Some(http) = present(handler, "httpGet") {
+        fill(http, "path", "/");
+        fill(http, "scheme", "HTTP");
+    }
+}
+
+fn volume(volume: &mut Value) {
+    let has_source = volume.as_object().is_some_and(|v| v.keys().any(|key| key != "name"));
+    if !has_source {
+        set(volume, "emptyDir", json!({}));
+    }
+    for source in ["secret", "configMap"] {
+        if let Some(it) = present(volume, source) {
+            fill(it, "defaultMode", MODE);
+        }
+    }
+    if let Some(it) = present(volume, "hostPath") {
+        if it["type"].is_null() {
+            set(it, "type", "");
+        }
+    }
+    if let Some(it) = present(volume, "downwardAPI") {
+        fill(it, "defaultMode", MODE);
+        downward_items(it);
+    }
+    if let Some(it) = present(volume, "projected") {
+        fill(it, "defaultMode", MODE);
+        for source in items_mut(it, "sources") {
+            if let Some(downward) = present(source, "downwardAPI") {
+                downward_items(downward);
+            }
+            if let Some(token) = present(source, "serviceAccountToken") {
+                fill(token, "expirationSeconds", 3600);
+            }
+        }
+    }
+    if let Some(it) = present(volume, "iscsi") {
+        fill(it, "iscsiInterface", "default");
+    }
+    if let Some(it) = present(volume, "rbd") {
+        fill(it, "pool", "rbd");
+        fill(it, "user", "admin");
+        fill(it, "keyring", "/etc/ceph/keyring");
+    }
+    if let Some(it) = present(volume, "azureDisk") {
+        fill(it, "cachingMode", "ReadWrite");
+        fill(it, "kind", "Shared");
+        fill(it, "fsType", "ext4");
+        fill(it, "readOnly", false);
+    }
+    if let Some(it) = present(volume, "scaleIO") {
+        fill(it, "storageMode", "ThinProvisioned");
+        fill(it, "fsType", "xfs");
+    }
+    if let Some(claim) = present(volume, "ephemeral").and_then(|e| present(e, "volumeClaimTemplate")) {
+        fill(child(claim, "spec"), "volumeMode", "Filesystem");
+    }
+    if let Some(image) = present(volume, "image") {
+        let policy = pull_policy(text(image, "reference"));
+        fill(image, "pullPolicy", policy);
+    }
+}
+
+fn downward_items(source: &mut Value) {
+    for item in items_mut(source, "items") {
+        if let Some(field) = present(item, "fieldRef") {
+            fill(field, "apiVersion", "v1");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pull_policy_follows_the_tag() {
+        for (image, want) in [
+            ("nginx", "Always"),
+            ("nginx:latest", "Always"),
+            ("nginx:1.27", "IfNotPresent"),
+            ("host:5000/nginx", "Always"),
+            ("host:5000/nginx:1", "IfNotPresent"),
+            ("nginx@sha256:abc", "IfNotPresent"),
+            ("", "Always"),
+        ] {
+            assert_eq!(pull_policy(image), want, "{image}");
+        }
+    }
+}

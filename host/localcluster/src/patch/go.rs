@@ -1,0 +1,45 @@
+//! Values as Go's `%v` prints them, which some messages show.
+
+use serde_json::Value;
+
+/// The value as `fmt.Sprintf("%v")` prints the decoded JSON.
+pub fn go_fmt(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".into(),
+        Value::String(s) => s.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_fmt).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(map) => {
+            let items: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", go_fmt(v))).collect();
+            format!("map[{}]", items.join(" "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The Go type of decoded JSON.
+pub fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(n) if n.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// The name of the JSON type in decoding errors.
+pub fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

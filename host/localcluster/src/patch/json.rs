@@ -1,0 +1,129 @@
+//! JSON patch (RFC 6902) with the leniencies of the real server, and JSON merge patch (RFC 7386).
+
+use json_patch::{PatchOperation, jsonptr::PointerBuf};
+use serde_json::{Map, Value};
+
+use super::go::json_type;
+use crate::status::Status;
+
+const MAX_OPERATIONS: usize = 10_000;
+
+/// Applies a JSON patch. `patch` must be a list.
+pub fn apply(original: &Value, patch: &Value) -> Result<Value, Status> {
+    let Value::Array(operations) = patch else {
+        return Err(Status::bad_request(format!(
+            "error decoding patch: json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
+            json_type(patch)
+        )));
+    };
+    if operations.len() > MAX_OPERATIONS {
+        return Err(Status::too_large(format!(
+            "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
+            operations.len()
+        )));
+    }
+    for operation in operations {
+        check_operation(operation)?;
+    }
+    let mut result = original.clone();
+    for operation in operations {
+        let refused = |why: String| Status::unprocessable(why);
+        let parsed: PatchOperation =
+            serde_json::from_value(lenient(&result, operation)).map_err(|e| refused(e.to_string()))?;
+        json_patch::patch_unsafe(&mut result, std::slice::from_ref(&parsed))
+            .map_err(|e| refused(e.to_string()))?;
+    }
+    Ok(result)
+}
+
+fn check_operation(operation: &Value) -> Result<(), Status> {
+    let Some(map) = operation.as_object() else {
+        return Err(Status::bad_request(format!(
+            "error decoding patch: json: cannot unmarshal {} into Go value of type handlers.jsonPatchOp",
+            json_type(operation)
+        )));
+    };
+    for field in ["op", "path", "from"] {
+        match map.get(field) {
+            None | Some(Value::String(_) | Value::Null) => {}
+            Some(other) => {
+                return Err(Status::bad_request(format!(
+                    "error decoding patch: json: cannot unmarshal {} into Go struct field \
+                     jsonPatchOp.{field} of type string",
+                    json_type(other)
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `replace` of a map key that is absent adds it, and a `test` for null passes where there is nothing.
+fn lenient(document: &Value, operation: &Value) -> Value {
+    let absent = |path: &str| {
+        let Ok(pointer) = PointerBuf::parse(path.to_owned()) else { return false };
+        let parent = pointer.parent().and_then(|p| p.resolve(document).ok());
+        matches!((parent, pointer.last()), (Some(Value::Object(map)), Some(key))
+            if !map.contains_key(key.decoded().as_ref()))
+    };
+    let mut operation = operation.clone();
+    let op = operation["op"].as_str().unwrap_or("").to_owned();
+    let path = operation["path"].as_str().unwrap_or("").to_owned();
+    if op == "replace" && absent(&path) {
+        operation["op"] = "add".into();
+    } else if op == "test" && operation["value"].is_null() && absent(&path) {
+        return serde_json::json!({"op": "test", "path": "", "value": document});
+    }
+    operation
+}
+
+/// The map keys and items that a JSON patch steps through, as a merge patch would name them.
+pub fn touched(patch: &Value) -> Value {
+    let mut out = Value::Object(Map::new());
+    for operation in patch.as_array().into_iter().flatten() {
+        for field in ["path", "from"] {
+            let Some(path) = operation[field].as_str() else { continue };
+            let mut at = &mut out;
+            let steps: Vec<&str> = path.split('/').skip(1).collect();
+            let Some((_, parents)) = steps.split_last() else { continue };
+            for step in parents {
+                let Value::Object(map) = at else { break };
+                let step = step.replace("~1", "/").replace("~0", "~");
+                at = map.entry(step).or_insert_with(|| Value::Object(Map::new()));
+            }
+        }
+    }
+    out
+}
+
+/// Merges as RFC 7386 says.
+pub fn merge(original: &mut Value, patch: &Value) {
+    json_patch::merge(original, patch);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn operations_have_the_leniencies_of_the_real_server() {
+        let doc = json!({"a": {"b": 1}, "l": [1, 2]});
+        for (patch, want) in [
+            (
+                json!([{"op": "replace", "path": "/a/new", "value": 2}]),
+                Ok(json!({"a": {"b": 1, "new": 2}, "l": [1, 2]})),
+            ),
+            (json!([{"op": "test", "path": "/a/none", "value": null}]), Ok(doc.clone())),
+            (json!([{"op": "add", "path": "/l/-", "value": 3}]), Ok(json!({"a": {"b": 1}, "l": [1, 2, 3]}))),
+            (json!([{"op": "remove", "path": "/a/none"}]), Err(422)),
+            (json!([{"op": "test", "path": "/a/b", "value": 2}]), Err(422)),
+            (json!([{"op": "mangle", "path": "/a/b"}]), Err(422)),
+            (json!([{"op": "add", "path": "/x/y", "value": 1}]), Err(422)),
+            (json!({"op": "remove"}), Err(400)),
+            (json!([1]), Err(400)),
+        ] {
+            assert_eq!(apply(&doc, &patch).map_err(|s| s.code), want, "{patch}");
+        }
+    }
+}

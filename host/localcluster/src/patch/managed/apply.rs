@@ -1,0 +1,276 @@
+//! Server-side apply.
+
+use serde_json::{Value, json};
+
+use super::compare::{compare, fields};
+use super::entries::{Manager, Managers, Owned};
+use super::merge::{merge, remove as take_away};
+use super::set::{Element, FieldSet, show};
+use super::shape::{Node, Shape, item_element};
+use super::{blank, store, strip};
+use crate::kinds::value::{remove, text};
+use crate::patch::{PatchOptions, Patched, go, keep_type, redecode};
+use crate::rest::strategy::Kind;
+use crate::schema::FieldValidation;
+use crate::status::{Cause, Status};
+
+/// Applies a configuration (YAML or JSON) to `old`, or to nothing.
+pub fn apply_ssa(
+    kind: &Kind,
+    old: Option<&Value>,
+    patch: &[u8],
+    options: &PatchOptions,
+) -> Result<Patched, Status> {
+    let config = parse(patch)?;
+    if !config["metadata"]["managedFields"].is_null() {
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
+    }
+    check_type(kind, &config)?;
+    let creating = old.is_none();
+    let mut live = old.cloned().unwrap_or_else(|| blank(kind));
+    let mut managers = Managers::decode(&live["metadata"]["managedFields"]).unwrap_or_default();
+    remove(&mut live["metadata"], "managedFields");
+    keep_type(kind, &mut live);
+    let node = Node::root(kind);
+    let config = typed(kind, node, &config, &live)?;
+    if managers.is_empty() && !creating {
+        before_first_apply(kind, &live, &mut managers, &options.now);
+    }
+    let writer = Manager {
+        name: options.field_manager.clone(),
+        operation: "Apply".into(),
+        api_version: kind.api_version(),
+        subresource: options.sub.clone(),
+    };
+    let wanted = strip(kind, &options.sub, &fields(node, &config));
+    let last = managers.find(&writer).map(|o| (o.fields.clone(), o.time.clone()));
+    managers.all.retain(|o| o.manager != writer);
+    let merged = merge(node, &live, &config);
+    let merged = prune(node, merged, last.as_ref().map(|l| &l.0), &managers, &wanted);
+    let found = compare(node, &live, &merged);
+    let touched = found.modified.union(&found.added);
+    conflicts(&managers, &touched, options.force)?;
+    for owned in &mut managers.all {
+        owned.fields = owned.fields.difference(&touched).difference(&found.removed);
+    }
+    managers.all.retain(|o| !o.fields.is_empty());
+    let unchanged = merged == live;
+    let time = match (&last, unchanged) {
+        (Some((_, time)), true) => time.clone(),
+        (None, true) if !creating => Value::Null,
+        _ => json!(options.now),
+    };
+    managers.all.push(Owned { manager: writer, fields: wanted, time });
+    let (mut object, notes) = redecode(kind, &merged);
+    if let Some(error) = notes.type_error {
+        return Err(Status::server_error(format!("failed to convert new object: {error}")));
+    }
+    kind.strategy.default(kind, &mut object);
+    store(&managers, &mut object);
+    keep_type(kind, &mut object);
+    let warnings = match options.validation {
+        FieldValidation::Ignore => Vec::new(),
+        _ => notes.strict,
+    };
+    Ok(Patched { object, warnings })
+}
+
+fn parse(patch: &[u8]) -> Result<Value, Status> {
+    let refuse = |why: String| Status::bad_request(format!("error decoding YAML: {why}"));
+    let text = std::str::from_utf8(patch).map_err(|e| refuse(e.to_string()))?;
+    let value: Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(_) => serde_yaml::from_str(text).map_err(|e| refuse(e.to_string()))?,
+    };
+    match value {
+        Value::Object(_) => Ok(value),
+        Value::Null => Ok(json!({})),
+        other => Err(refuse(format!(
+            "error unmarshaling JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            go::json_type(&other)
+        ))),
+    }
+}
+
+fn check_type(kind: &Kind, config: &Value) -> Result<(), Status> {
+    let version = text(config, "apiVersion");
+    if version != kind.api_version() {
+        return Err(Status::bad_request(format!(
+            "Incorrect version specified in apply patch. Specified patch version: {version}, expected: {}",
+            kind.api_version()
+        )));
+    }
+    Ok(())
+}
+
+/// The configuration with values in canonical form. Unknown fields and items told apart by nothing are refused.
+fn typed(kind: &Kind, node: Node<'_>, config: &Value, live: &Value) -> Result<Value, Status> {
+    let mut errors = Vec::new();
+    check_fields(node, config, &mut Vec::new(), &mut errors);
+    if errors.is_empty() {
+        return Ok(canonical(kind, config));
+    }
+    let errors = match errors.as_slice() {
+        [one] => one.clone(),
+        many => format!("errors:\n{}", many.iter().map(|e| format!("  {e}\n")).collect::<String>()),
+    };
+    let meta = &config["metadata"];
+    let namespace = match text(meta, "namespace") {
+        "" => text(&live["metadata"], "namespace"),
+        namespace => namespace,
+    };
+    let gvk = match kind.group.as_str() {
+        "" => format!("/{}, Kind={}", kind.version, kind.kind),
+        group => format!("{group}/{}, Kind={}", kind.version, kind.kind),
+    };
+    Err(Status::server_error(format!(
+        "failed to create typed patch object ({namespace}/{}; {gvk}): {errors}",
+        text(meta, "name")
+    )))
+}
+
+/// Quantities, times and the like as they will be stored, so that equal values compare equal.
+fn canonical(kind: &Kind, config: &Value) -> Value {
+    let (decoded, notes) = redecode(kind, config);
+    if notes.type_error.is_some() {
+        return config.clone();
+    }
+    overlay(config, &decoded)
+}
+
+/// The values of `decoded` for the fields that `config` names.
+fn overlay(config: &Value, decoded: &Value) -> Value {
+    match (config, decoded) {
+        (Value::Object(config), Value::Object(decoded)) => config
+            .iter()
+            .map(|(key, value)| {
+                let value = decoded.get(key).map_or_else(|| value.clone(), |d| overlay(value, d));
+                (key.clone(), value)
+            })
+            .collect(),
+        (Value::Array(config), Value::Array(decoded)) if config.len() == decoded.len() => {
+            config.iter().zip(decoded).map(|(c, d)| overlay(c, d)).collect()
+        }
+        (Value::Null, _) => Value::Null,
+        (_, Value::Null) => config.clone(),
+        (_, decoded) => decoded.clone(),
+    }
+}
+
+fn check_fields(node: Node<'_>, value: &Value, path: &mut Vec<Element>, errors: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                path.push(Element::Field(key.clone()));
+                if node.knows(key) {
+                    check_fields(node.child(key), value, path, errors);
+                } else {
+                    errors.push(format!("{}: field not declared in schema", show(path)));
+                }
+                path.pop();
+            }
+        }
+        Value::Array(list) => {
+            let shape = node.shape(value);
+            let mut seen: Vec<Element> = Vec::new();
+            for item in list {
+                let element = item_element(&shape, item);
+                match (&shape, &element) {
+                    (Shape::Leaf | Shape::Map, _) => {}
+                    (Shape::Keyed(keys), None) => errors.push(format!(
+                        "{}: element 0: associative list with keys has an element that omits all key fields {:?} (and doesn't have default values for any key fields)",
+                        show(path),
+                        keys
+                    )),
+                    (_, Some(element)) if seen.contains(element) => {
+                        errors.push(format!("{}: duplicate entries for key {element}", show(path)));
+                    }
+                    _ => {}
+                }
+                if let Some(element) = element {
+                    path.push(element.clone());
+                    seen.push(element);
+                    check_fields(node.item(), item, path, errors);
+                    path.pop();
+                } else {
+                    check_fields(node.item(), item, path, errors);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// An object that nobody is known to own parts of belongs to whoever came before.
+fn before_first_apply(kind: &Kind, live: &Value, managers: &mut Managers, now: &str) {
+    let owned = strip(kind, "", &compare(Node::root(kind), &blank(kind), live).added);
+    let modified = strip(kind, "", &compare(Node::root(kind), &blank(kind), live).modified);
+    let fields = owned.union(&modified);
+    if !fields.is_empty() {
+        let manager = Manager {
+            name: "before-first-apply".into(),
+            operation: "Update".into(),
+            api_version: kind.api_version(),
+            subresource: String::new(),
+        };
+        managers.all.push(Owned { manager, fields, time: json!(now) });
+    }
+}
+
+/// Takes away what the manager applied before, wants no longer, and nobody else owns.
+fn prune(
+    node: Node<'_>,
+    merged: Value,
+    last: Option<&FieldSet>,
+    others: &Managers,
+    wanted: &FieldSet,
+) -> Value {
+    let Some(last) = last.filter(|l| !l.is_empty()) else { return merged };
+    let mut kept = wanted.with_parents();
+    for owned in &others.all {
+        kept = kept.union(&owned.fields.with_parents());
+    }
+    let gone = last.with_parents().difference(&kept);
+    take_away(node, &merged, &gone)
+}
+
+fn conflicts(managers: &Managers, touched: &FieldSet, force: bool) -> Result<(), Status> {
+    if force {
+        return Ok(());
+    }
+    let mut found: Vec<(String, String)> = managers
+        .all
+        .iter()
+        .flat_map(|owned| {
+            let paths = owned.fields.intersection(touched).paths();
+            let who = owned.manager.show();
+            paths.into_iter().map(move |path| (who.clone(), show(&path)))
+        })
+        .collect();
+    found.sort();
+    let message = match found.as_slice() {
+        [] => return Ok(()),
+        [(who, path)] => format!("Apply failed with 1 conflict: conflict with {who}: {path}"),
+        many => {
+            let mut lines: Vec<String> = Vec::new();
+            let mut current = "";
+            for (who, path) in many {
+                if who != current {
+                    lines.push(format!("conflicts with {who}:"));
+                    current = who;
+                }
+                lines.push(format!("- {path}"));
+            }
+            format!("Apply failed with {} conflicts: {}", many.len(), lines.join("\n"))
+        }
+    };
+    let causes = found
+        .into_iter()
+        .map(|(who, field)| Cause {
+            reason: "FieldManagerConflict".into(),
+            message: format!("conflict with {who}"),
+            field,
+        })
+        .collect();
+    Err(Status::apply_conflict(message, causes))
+}

@@ -1,0 +1,157 @@
+//! Which fields an object has, and which differ between two.
+
+use serde_json::Value;
+
+use super::set::{Element, FieldSet};
+use super::shape::{Node, Shape, item_element};
+
+/// Differences from one object to another.
+#[derive(Debug, Default)]
+pub struct Comparison {
+    /// Only in the second.
+    pub added: FieldSet,
+    /// In both, unequal.
+    pub modified: FieldSet,
+    /// Only in the first.
+    pub removed: FieldSet,
+}
+
+/// The fields of an object.
+pub fn fields(node: Node<'_>, value: &Value) -> FieldSet {
+    let mut out = FieldSet::default();
+    collect(node, value, &mut Vec::new(), &mut out);
+    out
+}
+
+fn collect(node: Node<'_>, value: &Value, path: &mut Vec<Element>, out: &mut FieldSet) {
+    match (node.shape(value), value) {
+        (Shape::Map, Value::Object(map)) => {
+            for (key, value) in map {
+                path.push(Element::Field(key.clone()));
+                let child = node.child(key);
+                collect(child, value, path, out);
+                let nothing = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+                if nothing {
+                    out.insert(path);
+                }
+                path.pop();
+            }
+        }
+        (shape @ (Shape::Set | Shape::Keyed(_)), Value::Array(items)) => {
+            for item in items {
+                let Some(element) = item_element(&shape, item) else { continue };
+                path.push(element);
+                if matches!(shape, Shape::Keyed(_)) {
+                    collect(node.item(), item, path, out);
+                }
+                out.insert(path);
+                path.pop();
+            }
+        }
+        (Shape::Map | Shape::Set | Shape::Keyed(_), Value::Null) => {}
+        _ => out.insert(path),
+    }
+}
+
+/// Compares two objects of a kind.
+pub fn compare(node: Node<'_>, old: &Value, new: &Value) -> Comparison {
+    let mut out = Comparison::default();
+    walk(node, Some(old), Some(new), &mut Vec::new(), &mut out);
+    out
+}
+
+fn is_void(value: Option<&Value>) -> bool {
+    match value {
+        None | Some(Value::Null) => true,
+        Some(Value::Object(map)) => map.is_empty(),
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(_) => false,
+    }
+}
+
+fn walk(
+    node: Node<'_>,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    path: &mut Vec<Element>,
+    out: &mut Comparison,
+) {
+    if old == new {
+        return;
+    }
+    let sample = new.filter(|v| !v.is_null()).or(old).unwrap_or(&Value::Null);
+    let shape = node.shape(sample);
+    let container = |v: Option<&Value>| match shape {
+        Shape::Map => v.is_none_or(|v| v.is_object() || v.is_null()),
+        _ => v.is_none_or(|v| v.is_array() || v.is_null()),
+    };
+    let leaf = shape == Shape::Leaf || (is_void(old) && is_void(new)) || !container(old) || !container(new);
+    match (old, new) {
+        (None, Some(_)) => out.added.insert(path),
+        (Some(_), None) => out.removed.insert(path),
+        (Some(old), Some(new)) if leaf && old != new => out.modified.insert(path),
+        _ => {}
+    }
+    if leaf {
+        return;
+    }
+    if shape == Shape::Map {
+        let empty = serde_json::Map::new();
+        let (before, after) = (
+            old.and_then(Value::as_object).unwrap_or(&empty),
+            new.and_then(Value::as_object).unwrap_or(&empty),
+        );
+        let keys = before.keys().chain(after.keys().filter(|k| !before.contains_key(*k)));
+        for key in keys {
+            path.push(Element::Field(key.clone()));
+            walk(node.child(key), before.get(key), after.get(key), path, out);
+            path.pop();
+        }
+        return;
+    }
+    let index = |v: Option<&Value>| -> Vec<(Element, Value)> {
+        let items = v.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        items.iter().filter_map(|i| Some((item_element(&shape, i)?, i.clone()))).collect()
+    };
+    let (before, after) = (index(old), index(new));
+    let find = |list: &[(Element, Value)], e: &Element| {
+        list.iter().find(|(own, _)| own == e).map(|(_, v)| v.clone())
+    };
+    let mut seen: Vec<&Element> = Vec::new();
+    for (element, _) in before.iter().chain(&after) {
+        if seen.contains(&element) {
+            continue;
+        }
+        seen.push(element);
+        path.push(element.clone());
+        let (a, b) = (find(&before, element), find(&after, element));
+        walk(node.item(), a.as_ref(), b.as_ref(), path, out);
+        path.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::schema;
+    use serde_json::json;
+
+    #[test]
+    fn differences_name_items_by_key() {
+        let id = schema().named("io.k8s.api.core.v1.PodSpec").expect("known");
+        let node = Node::Struct(id, None);
+        let old = json!({"containers": [{"name": "c", "image": "a"}], "nodeName": "n"});
+        let new = json!({"containers": [{"name": "c", "image": "b"}, {"name": "d"}]});
+        let found = compare(node, &old, &new);
+        assert_eq!(found.modified.encode(), json!({"f:containers": {"k:{\"name\":\"c\"}": {"f:image": {}}}}));
+        assert_eq!(
+            found.added.encode(),
+            json!({"f:containers": {"k:{\"name\":\"d\"}": {".": {}, "f:name": {}}}})
+        );
+        assert_eq!(found.removed.encode(), json!({"f:nodeName": {}}));
+        assert_eq!(
+            fields(node, &json!({"containers": [{"name": "c", "ports": [{"containerPort": 80}]}]})).encode(),
+            json!({"f:containers": {"k:{\"name\":\"c\"}": {".": {}, "f:name": {}, "f:ports": {"k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {".": {}, "f:containerPort": {}}}}}})
+        );
+    }
+}

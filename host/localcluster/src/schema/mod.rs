@@ -1,0 +1,359 @@
+//! Reading and writing objects by their published types.
+//!
+//! In: bodies as clients send them. Out: objects as the typed server would hold and write them, with what it would
+//! warn about or refuse. Invariant: a decoded object has only fields of its type, in canonical form.
+
+mod decode;
+mod encode;
+pub mod quantity;
+mod scalar;
+pub mod syntax;
+pub mod types;
+
+use serde::de::DeserializeSeed;
+use serde_json::{Map, Value};
+
+use crate::rest::strategy::Kind;
+use crate::status::Status;
+pub(crate) use decode::Notes;
+use decode::{Context, Seed};
+pub use quantity::Quantity;
+pub use types::{ListKind, StructId, Type, schema};
+
+/// What becomes of unknown and repeated fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// Dropped silently.
+    Ignore,
+    /// Dropped with a warning each.
+    #[default]
+    Warn,
+    /// Refused.
+    Strict,
+}
+
+impl FieldValidation {
+    /// Parses the query parameter; empty is the default.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "" | "Warn" => Some(Self::Warn),
+            "Ignore" => Some(Self::Ignore),
+            "Strict" => Some(Self::Strict),
+            _ => None,
+        }
+    }
+}
+
+/// A decoded object and the warnings about its body.
+#[derive(Clone, Debug, Default)]
+pub struct Decoded {
+    /// With kind and apiVersion.
+    pub object: Value,
+    /// Texts for `Warning` headers.
+    pub warnings: Vec<String>,
+}
+
+/// Decodes a body as a kind.
+pub fn decode(kind: &Kind, body: &[u8], validation: FieldValidation) -> Result<Decoded, Status> {
+    let (api_version, name) = type_of(body, &kind.kind)?;
+    if kind.custom {
+        return crate::crd::decode(kind, body, &api_version, &name, validation);
+    }
+    decode_as(&kind.api_version(), &kind.kind, body, validation)
+}
+
+/// Decodes a body as `kind` of `api_version`, e.g. the body of a subresource.
+pub fn decode_as(
+    api_version: &str,
+    kind: &str,
+    body: &[u8],
+    validation: FieldValidation,
+) -> Result<Decoded, Status> {
+    let (given_version, given_kind) = type_of(body, kind)?;
+    check_type(api_version, kind, &given_version, &given_kind)?;
+    let Some(id) = schema().kind(api_version, kind) else {
+        return Err(Status::server_error(format!(
+            "no kind {kind:?} is registered for version {api_version:?}"
+        )));
+    };
+    let (mut object, notes) =
+        decode_text(id, body).map_err(|error| unusable(&given_version, &given_kind, kind, &error, body))?;
+    if let Some(error) = notes.type_error {
+        return Err(unusable(&given_version, &given_kind, kind, &error, body));
+    }
+    let mut warnings = Vec::new();
+    match validation {
+        FieldValidation::Ignore => {}
+        FieldValidation::Warn => warnings = notes.strict,
+        FieldValidation::Strict if notes.strict.is_empty() => {}
+        FieldValidation::Strict => {
+            let error = strict_error(&notes.strict);
+            return Err(unusable(&given_version, &given_kind, kind, &error, body));
+        }
+    }
+    if let Value::Object(map) = &mut object {
+        map.insert("apiVersion".into(), api_version.into());
+        map.insert("kind".into(), kind.into());
+    }
+    Ok(Decoded { object, warnings })
+}
+
+/// Decodes the body of a delete; it may call itself by any group's version.
+pub fn decode_delete_options(body: &[u8]) -> Result<Value, Status> {
+    const KIND: &str = "DeleteOptions";
+    let (version, given) = type_of(body, KIND)?;
+    if !given.is_empty() && given != KIND {
+        let short = version.rsplit('/').next().unwrap_or("");
+        return Err(Status::bad_request(format!(
+            "{given} in version {short:?} cannot be handled as a {KIND}: converting (v1.{given}) to \
+             (v1.{KIND}): unknown conversion"
+        )));
+    }
+    let Some(id) = schema().kind("meta.k8s.io/v1", KIND) else { return Ok(Value::Null) };
+    let refuse = |error: String| unusable(&version, &given, KIND, &error, body);
+    let (object, notes) = decode_text(id, body).map_err(refuse)?;
+    match notes.type_error {
+        Some(error) => Err(unusable(&version, &given, KIND, &error, body)),
+        None => Ok(object),
+    }
+}
+
+/// The words for all that strict decoding found.
+pub fn strict_error(found: &[String]) -> String {
+    format!("strict decoding error: {}", found.join(", "))
+}
+
+/// Decodes JSON text as a structure and brings it to canonical form.
+pub(crate) fn decode_text(id: StructId, body: &[u8]) -> Result<(Value, Notes), String> {
+    let mut context = Context::new(schema());
+    let ty = Type::Struct(id);
+    let mut parser = serde_json::Deserializer::from_slice(body);
+    let value = Seed { context: &mut context, ty: &ty, go: None }
+        .deserialize(&mut parser)
+        .and_then(|value| parser.end().map(|()| value))
+        .map_err(|e| syntax::go_error(&e, body))?;
+    Ok(canonical(id, value, context))
+}
+
+/// Parses JSON of no type; also tells of repeated keys.
+pub(crate) fn decode_any(body: &[u8]) -> Result<(Value, Vec<String>), String> {
+    let mut context = Context::new(schema());
+    let mut parser = serde_json::Deserializer::from_slice(body);
+    let value = Seed { context: &mut context, ty: &Type::Any, go: None }
+        .deserialize(&mut parser)
+        .and_then(|value| parser.end().map(|()| value))
+        .map_err(|e| syntax::go_error(&e, body))?;
+    Ok((value.unwrap_or_default(), context.finish().strict))
+}
+
+/// The same for a parsed value.
+pub(crate) fn decode_value(id: StructId, value: &Value) -> (Value, Notes) {
+    let mut context = Context::new(schema());
+    let ty = Type::Struct(id);
+    let value = Seed { context: &mut context, ty: &ty, go: None }.deserialize(value);
+    // A parsed value cannot be malformed; what does not fit is in the notes.
+    canonical(id, value.unwrap_or_default(), context)
+}
+
+/// The same for a value inside an object; notes name it by its path.
+pub(crate) fn decode_value_at(id: StructId, value: &Value, path: &str) -> (Value, Notes) {
+    let mut context = Context::new(schema());
+    context.start_at(path);
+    let ty = Type::Struct(id);
+    let value = Seed { context: &mut context, ty: &ty, go: None }.deserialize(value);
+    canonical(id, value.unwrap_or_default(), context)
+}
+
+fn canonical(id: StructId, value: Option<Value>, context: Context<'_>) -> (Value, Notes) {
+    let mut map = match value {
+        Some(Value::Object(map)) => map,
+        _ => Map::new(),
+    };
+    encode::structure(schema(), id, &mut map);
+    (Value::Object(map), context.finish())
+}
+
+/// Brings an object of a built-in kind to the form in which it is written.
+pub fn normalize(kind: &Kind, object: &mut Value) {
+    if kind.custom {
+        return;
+    }
+    let id = schema().kind(&kind.api_version(), &kind.kind);
+    if let (Some(id), Value::Object(map)) = (id, object) {
+        encode::structure(schema(), id, map);
+    }
+}
+
+/// The type of the field at a path of names, from a structure down; list items are stepped into.
+pub fn type_at(id: StructId, path: &[&str]) -> Option<Type> {
+    let mut ty = Type::Struct(id);
+    for name in path {
+        while let Type::List(item) = ty {
+            ty = *item;
+        }
+        ty = match &ty {
+            Type::Struct(id) => schema().get(*id).field(name)?.ty.clone(),
+            Type::Map(item) => item.as_ref().clone(),
+            _ => return None,
+        };
+    }
+    Some(ty)
+}
+
+/// A value as Go prints it in messages: fields in the order of their type.
+pub fn show(ty: &Type, value: &Value) -> String {
+    let mut out = String::new();
+    encode::go_order(schema(), ty, value, &mut out);
+    out
+}
+
+/// `apiVersion` and `kind` of a body; the kind's own name where the body does not say.
+fn type_of(body: &[u8], wanted: &str) -> Result<(String, String), Status> {
+    #[derive(serde::Deserialize, Default)]
+    #[serde(default, rename_all = "camelCase")]
+    struct TypeMeta {
+        api_version: Option<String>,
+        kind: Option<String>,
+    }
+    match serde_json::from_slice::<TypeMeta>(body) {
+        Ok(meta) => Ok((meta.api_version.unwrap_or_default(), meta.kind.unwrap_or_default())),
+        Err(error) => {
+            let cause = syntax::go_error(&error, body);
+            Err(Status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {wanted}): couldn't get \
+                 version/kind; json parse error: {cause} ({})",
+                summary(body)
+            )))
+        }
+    }
+}
+
+fn check_type(api_version: &str, kind: &str, given: &str, given_kind: &str) -> Result<(), Status> {
+    let same_version = given.is_empty() || given == api_version;
+    let same_kind = given_kind.is_empty() || given_kind == kind;
+    if same_version && same_kind {
+        return Ok(());
+    }
+    let version = if given.is_empty() { api_version } else { given };
+    let name = if given_kind.is_empty() { kind } else { given_kind };
+    let short = version.rsplit('/').next().unwrap_or(version);
+    let error = if schema().kind(version, name).is_some() {
+        let package = package_of(api_version);
+        format!("converting (v{}.{name}) to ({package}.{kind}): unknown conversion", &short[1..])
+    } else {
+        format!(
+            "no kind {name:?} is registered for version {version:?} in scheme \
+             \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\""
+        )
+    };
+    Err(Status::bad_request(format!("{name} in version {short:?} cannot be handled as a {kind}: {error}")))
+}
+
+/// Name of the package that holds the internal types of a group.
+fn package_of(api_version: &str) -> &str {
+    match api_version.split_once('/') {
+        None => "core",
+        Some((group, _)) => group.split('.').next().unwrap_or(group),
+    }
+}
+
+fn unusable(version: &str, given: &str, kind: &str, error: &str, body: &[u8]) -> Status {
+    if given.is_empty() {
+        return Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {error} ({})",
+            summary(body)
+        ));
+    }
+    let short = version.rsplit('/').next().unwrap_or(version);
+    Status::bad_request(format!("{given} in version {short:?} cannot be handled as a {kind}: {error}"))
+}
+
+/// The start of a body for a message.
+pub(crate) fn summary(body: &[u8]) -> String {
+    const LIMIT: usize = 30;
+    match body.len() {
+        0 => "<empty>".into(),
+        n if n > LIMIT => format!("{} ...", String::from_utf8_lossy(&body[..LIMIT])),
+        _ => String::from_utf8_lossy(body).into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn decoded(api_version: &str, kind: &str, body: &str) -> Result<Decoded, Status> {
+        decode_as(api_version, kind, body.as_bytes(), FieldValidation::Warn)
+    }
+
+    #[test]
+    fn bodies_come_out_as_the_typed_server_writes_them() {
+        let got = decoded(
+            "v1",
+            "Node",
+            r#"{"metadata":{"name":"n","labels":{},"creationTimestamp":null},"status":{"capacity":{"cpu":4,"memory":"1024Mi"}},"x":1}"#,
+        )
+        .expect("decodes");
+        assert_eq!(got.object["status"]["capacity"], json!({"cpu": "4", "memory": "1Gi"}));
+        assert_eq!(got.object["metadata"], json!({"name": "n"}));
+        assert_eq!(got.object["status"]["daemonEndpoints"], json!({"kubeletEndpoint": {"Port": 0}}));
+        assert_eq!(got.warnings, ["unknown field \"x\""]);
+    }
+
+    #[test]
+    fn wrong_types_are_named_as_go_names_them() {
+        for (api_version, kind, body, want) in [
+            (
+                "apps/v1",
+                "Deployment",
+                r#"{"apiVersion":"apps/v1","kind":"Deployment","spec":{"replicas":"3"}}"#,
+                "Deployment in version \"v1\" cannot be handled as a Deployment: json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32",
+            ),
+            (
+                "v1",
+                "ConfigMap",
+                r#"{"apiVersion":"v1","kind":"ConfigMap","data":{"n":1}}"#,
+                "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
+            ),
+            (
+                "v1",
+                "ConfigMap",
+                r#"{"apiVersion":"v1","kind":"Secret"}"#,
+                "Secret in version \"v1\" cannot be handled as a ConfigMap: converting (v1.Secret) to (core.ConfigMap): unknown conversion",
+            ),
+            (
+                "v1",
+                "ConfigMap",
+                r#"{"apiVersion": "v1", "#,
+                "the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error: unexpected end of JSON input ({\"apiVersion\": \"v1\", )",
+            ),
+            (
+                "v1",
+                "Secret",
+                r#"{"apiVersion":"v1","kind":"Secret","data":{"a":"***"}}"#,
+                "Secret in version \"v1\" cannot be handled as a Secret: illegal base64 data at input byte 0",
+            ),
+        ] {
+            let error = decoded(api_version, kind, body).expect_err("refused");
+            assert_eq!((error.code, error.message.as_str()), (400, want));
+        }
+    }
+
+    #[test]
+    fn every_kind_survives_a_second_round() {
+        for (name, id) in schema().kinds() {
+            let (once, notes) = decode_value(id, &json!({}));
+            assert!(notes.type_error.is_none(), "{name}");
+            let (twice, _) = decode_value(id, &once);
+            assert_eq!(once, twice, "{name}");
+        }
+    }
+
+    #[test]
+    fn repeated_fields_are_noticed() {
+        let got = decoded("v1", "ConfigMap", r#"{"data":{"k":"1","k":"2"}}"#).expect("decodes");
+        assert_eq!(got.warnings, ["duplicate field \"data.k\""]);
+        assert_eq!(got.object["data"], json!({"k": "2"}));
+    }
+}
