@@ -5,7 +5,7 @@
 //! barrier never expires. It passes, or its resource becomes absent; one that
 //! takes long is reported and goes on holding.
 
-use std::{collections::HashMap, fmt, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
 use tokio::time::Instant;
 
@@ -98,19 +98,18 @@ fn differs(cached: &str, sent: &str) -> bool {
     }
 }
 
-impl fmt::Display for Barrier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Barrier {
+    /// What it waits for, in words.
+    pub fn describe(&self, cache: &dyn Cached) -> String {
+        let resource = cache.show(self.resource());
         match self {
-            Self::Version { resource, version } => {
-                write!(f, "resource {resource} to reach resourceVersion {version}")
+            Self::Version { version, .. } => format!("{resource} to reach resourceVersion {version}"),
+            Self::Gone { namespace, name, uid, or_deleting, .. } => {
+                let deleting = if *or_deleting { " or deleting" } else { "" };
+                format!("{resource} {namespace}/{name} (uid {uid}) to be gone{deleting}")
             }
-            Self::Gone { resource, namespace, name, uid, or_deleting } => write!(
-                f,
-                "resource {resource}, {namespace}/{name} of uid {uid} to be gone{}",
-                if *or_deleting { " or deleting" } else { "" }
-            ),
-            Self::Moved { resource, namespace, name, sent } => {
-                write!(f, "resource {resource}, {namespace}/{name} to move on from resourceVersion {sent}")
+            Self::Moved { namespace, name, sent, .. } => {
+                format!("{resource} {namespace}/{name} to move on from resourceVersion {sent}")
             }
         }
     }
@@ -154,12 +153,12 @@ impl Barriers {
         self.versions.is_empty() && self.others.is_empty()
     }
 
-    /// One of each that still holds, for people.
-    pub fn describe(&self) -> String {
+    /// What holds the key, in words; not all of it where that is much.
+    pub fn describe(&self, cache: &dyn Cached) -> String {
         let versions =
             self.versions.iter().map(|(&resource, &version)| Barrier::Version { resource, version });
         let mut waits: Vec<String> =
-            versions.chain(self.others.iter().cloned()).take(4).map(|b| b.to_string()).collect();
+            versions.chain(self.others.iter().cloned()).take(4).map(|b| b.describe(cache)).collect();
         let left = self.versions.len() + self.others.len() - waits.len();
         if left > 0 {
             waits.push(format!("{left} more"));
@@ -176,7 +175,7 @@ pub async fn wait_passed(barriers: &mut Barriers, cache: &dyn Cached, controller
     while !barriers.settle(cache) {
         if !warned && started.elapsed() >= SLOW {
             warned = true;
-            tracing::warn!(controller, %key, waits_for = barriers.describe(), "the cache has not shown this key's own writes for a while; still waiting");
+            tracing::warn!(controller, %key, waits_for = barriers.describe(cache), "the cache has not shown this key's own writes for a while; still waiting");
         }
         tokio::select! {
             changed = progress.changed() => if changed.is_err() {

@@ -44,6 +44,9 @@ impl Cached for OneObject {
     fn absent(&self, _: u32) -> bool {
         self.absent.load(Ordering::Relaxed)
     }
+    fn show(&self, resource: u32) -> String {
+        format!("things{resource}")
+    }
     fn progress(&self) -> watch::Receiver<u64> {
         self.ticks.subscribe()
     }
@@ -89,7 +92,7 @@ fn barriers_pass_when_the_cache_is_there() {
         assert_eq!(
             barrier.passed(&OneObject::new(observed, object)),
             passed,
-            "{barrier} {observed:?} {object:?}"
+            "{barrier:?} {observed:?} {object:?}"
         );
     }
 }
@@ -105,7 +108,7 @@ fn an_absent_resource_holds_nothing() {
     let cache = OneObject::new(None, Some(("u", 7, UidState::Live)));
     cache.absent.store(true, Ordering::Relaxed);
     for barrier in [version(9), gone(false), moved("7")] {
-        assert!(barrier.passed(&cache), "{barrier}");
+        assert!(barrier.passed(&cache), "{barrier:?}");
     }
 }
 
@@ -116,7 +119,9 @@ fn merging_keeps_the_highest_version() {
     barriers.merge([version(9), version(7), Barrier::Version { resource: 2, version: 1 }]);
     assert_eq!(barriers.versions, HashMap::from([(1, 9), (2, 1)]));
     assert_eq!(barriers.others, [gone(true)]);
-    assert!(!barriers.settle(&OneObject::new(Some(8), None)));
+    let cache = OneObject::new(Some(8), None);
+    assert!(!barriers.settle(&cache));
+    assert_eq!(barriers.describe(&cache), "things1 to reach resourceVersion 9");
     assert_eq!((barriers.versions.len(), barriers.others.len()), (1, 0));
     assert!(barriers.settle(&OneObject::new(Some(9), None)));
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use super::rules::show;
 use crate::{
     contract::{ObjectRef, SyncState},
     registry::Registry,
@@ -24,6 +25,8 @@ pub trait Cached: Send + Sync {
     /// Whether no informer follows a resource (any more), most often because the
     /// cluster does not serve it.
     fn absent(&self, resource: u32) -> bool;
+    /// Name of a resource, for people.
+    fn show(&self, resource: u32) -> String;
     /// Ticks whenever another answer may have changed.
     fn progress(&self) -> watch::Receiver<u64>;
 }
@@ -75,6 +78,10 @@ impl Cached for SharedCache {
 
     fn absent(&self, resource: u32) -> bool {
         matches!(self.registry.state(resource), SyncState::Absent | SyncState::Uncached)
+    }
+
+    fn show(&self, resource: u32) -> String {
+        self.registry.name(resource).map_or_else(|| format!("resource {resource}"), |name| show(&name))
     }
 
     fn progress(&self) -> watch::Receiver<u64> {

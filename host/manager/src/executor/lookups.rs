@@ -14,6 +14,8 @@ use tokio::sync::watch;
 
 use super::{
     Shared,
+    answer::Head,
+    dead::{Identity, says_gone},
     request::segment,
     rules::{check_segment, may_ask},
     send::{METADATA, METADATA_LIST, Turn},
@@ -67,6 +69,38 @@ impl Shared {
             return self.config.signing.sign(&sign.key, &sign.what);
         }
         let request = self.lookup_request(ask).map_err(|reason| super::refused("BadRequest", reason))?;
+        let Ask::Get(get) = ask else { return self.fetch(request).await };
+        if get.uid.is_empty() {
+            return self.fetch(request).await;
+        }
+        let wanted = Identity {
+            resource: get.resource,
+            namespace: get.namespace.clone(),
+            name: get.name.clone(),
+            uid: get.uid.clone(),
+        };
+        if self.dead.contains(&wanted) {
+            return Err(gone(&wanted));
+        }
+        match self.fetch(request).await {
+            Ok(body) => match Head::parse(body.as_bytes()).uid() {
+                Some(uid) if uid != wanted.uid => {
+                    let failure = gone(&wanted);
+                    self.dead.insert(wanted);
+                    Err(failure)
+                }
+                _ => Ok(body),
+            },
+            Err(failure) => {
+                if says_gone(&failure, &wanted.name) {
+                    self.dead.insert(wanted);
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    async fn fetch(self: &Arc<Self>, request: ReadRequest) -> Result<String, Failure> {
         let mut answer = self.join(request);
         let answer = answer.wait_for(Option::is_some).await.ok().and_then(|answer| answer.clone());
         answer.unwrap_or_else(|| Err(super::refused("", "the lookup was given up")))
@@ -161,5 +195,15 @@ impl Shared {
             }
             Ask::Sign(_) => Err("a signature is not a request".into()),
         }
+    }
+}
+
+/// What a get of an object answers once another has taken its name, or none.
+fn gone(identity: &Identity) -> Failure {
+    Failure {
+        status: 404,
+        reason: "NotFound".to_owned(),
+        message: format!("\"{}\" of uid {} not found", identity.name, identity.uid),
+        causes: Vec::new(),
     }
 }

@@ -19,7 +19,9 @@ mod request;
 mod rules;
 mod run;
 mod send;
+mod settle;
 mod sign;
+mod tell;
 mod write;
 
 pub use barrier::{Barrier, Barriers, wait_passed};
@@ -38,7 +40,7 @@ use crate::{
     key::Key,
     registry::{Registry, is_wildcard},
 };
-use dead::DeadUids;
+use dead::Dead;
 use limits::Limiter;
 use lookups::Unsent;
 use run::Run;
@@ -76,7 +78,6 @@ pub struct Executor {
     cache: Arc<dyn Cached>,
     events: EventRecorder,
     entropy: Entropy,
-    dead: DeadUids,
 }
 
 /// What requests need; lookups outlive who asked for them.
@@ -86,6 +87,7 @@ struct Shared {
     registry: Arc<Registry>,
     limiter: Limiter,
     unsent: Unsent,
+    dead: Dead,
 }
 
 impl Executor {
@@ -102,8 +104,15 @@ impl Executor {
         let multiple = config.manifest.client_limits;
         let qps = config.qps * f64::from(multiple.qps.max(1));
         let limiter = Limiter::new(qps, config.burst.saturating_mul(multiple.burst.max(1)));
-        let shared = Arc::new(Shared { config, api, registry, limiter, unsent: Unsent::default() });
-        Arc::new(Self { shared, cache, events, entropy, dead: DeadUids::default() })
+        let shared = Arc::new(Shared {
+            config,
+            api,
+            registry,
+            limiter,
+            unsent: Unsent::default(),
+            dead: Dead::default(),
+        });
+        Arc::new(Self { shared, cache, events, entropy })
     }
 
     /// Carries out a plan. Nothing of it is sent if any part of it is not

@@ -2,7 +2,8 @@
 //!
 //! In: a checked plan. Out: results, barriers, counts, events, and a line in
 //! the log for each action. Invariant: what an earlier action wrote is what a
-//! later one builds upon.
+//! later one builds upon. What a ref means is looked up when the plan begins for
+//! objects the plan writes more than once, and else right before the request.
 
 use std::collections::HashMap;
 
@@ -16,13 +17,13 @@ use super::{
     cached::SeenBy,
     request::Precondition,
     rules::{rbac_verb, show},
+    tell::fill_in,
     write::{Ending, Write},
 };
 use crate::{
     contract::{
         self, Action, ActionOutcome, ActionResult, Event, Failure, OnFailure, Pace, Plan, Step, Verb,
     },
-    events::{Involved, Occurrence},
     key::Key,
     store::Seen,
 };
@@ -35,8 +36,8 @@ type RefKey = (u32, u32, u32);
 
 /// A plan under way.
 pub(super) struct Run<'a> {
-    executor: &'a Executor,
-    key: &'a Key,
+    pub(super) executor: &'a Executor,
+    pub(super) key: &'a Key,
     view: &'a dyn SeenBy,
     gate: &'a dyn WriteGate,
     /// What the refs of the plan meant when it began: once we have written, the
@@ -227,15 +228,16 @@ impl<'a> Run<'a> {
     fn precondition(&self, action: &Action, cached: Option<&Seen>) -> Result<Precondition, Failure> {
         let target = (action.resource, action.namespace.clone(), action.name.clone());
         let carried = self.carried.lock().get(&target).cloned();
+        // An update without a resourceVersion would overwrite anything.
+        let filled_in = |uid: Option<&String>| {
+            let cached = cached.filter(|seen| uid.is_none_or(|uid| *seen.uid == **uid));
+            let version = carried.clone().or(cached.map(|seen| seen.resource_version.clone()));
+            version.filter(|_| matches!(action.verb, Verb::Replace(_)))
+        };
         match &action.precondition {
-            contract::Precondition::None => {
-                // An update without a resourceVersion would overwrite anything.
-                let replace = matches!(action.verb, Verb::Replace(_));
-                let version = || carried.or(cached.map(|seen| seen.resource_version.clone()));
-                Ok(Precondition { uid: None, resource_version: if replace { version() } else { None } })
-            }
+            contract::Precondition::None => Ok(Precondition { uid: None, resource_version: filled_in(None) }),
             contract::Precondition::Uid(uid) => {
-                Ok(Precondition { uid: Some(uid.clone()), resource_version: None })
+                Ok(Precondition { uid: Some(uid.clone()), resource_version: filled_in(Some(uid)) })
             }
             contract::Precondition::AsSeen(seen) => {
                 let ours = carried.is_some();
@@ -269,37 +271,6 @@ impl<'a> Run<'a> {
             && *action.namespace == *self.key.namespace
             && *name == *self.key.name
     }
-
-    fn record(&self, event: &Event, message: String) {
-        let shared = &self.executor.shared;
-        let about = &event.about;
-        let Some((api_version, kind)) = shared.registry.kind_of(about.resource) else {
-            tracing::warn!(controller = shared.config.controller, key = %self.key, reason = event.reason, "no event: the cluster does not serve the resource it is about");
-            return;
-        };
-        let resource_version = self
-            .executor
-            .cache
-            .by_name(about.resource, &about.namespace, &about.name)
-            .filter(|seen| *seen.uid == *about.uid)
-            .map(|seen| seen.resource_version)
-            .unwrap_or_default();
-        self.executor.events.record(Occurrence {
-            component: shared.config.event_component.clone(),
-            controller: shared.config.controller.clone(),
-            involved: Involved {
-                api_version,
-                kind,
-                namespace: about.namespace.clone(),
-                name: about.name.clone(),
-                uid: about.uid.clone(),
-                resource_version,
-            },
-            kind: event.kind,
-            reason: event.reason.clone(),
-            message,
-        });
-    }
 }
 
 impl Acted {
@@ -321,27 +292,4 @@ impl Acted {
 
 fn skipped(action: &Action) -> ActionResult {
     ActionResult { tag: action.tag.clone(), result: ActionOutcome::Skipped }
-}
-
-/// Fills `{name}` and `{message}` in, in one go: what is filled in is not read
-/// again.
-fn fill_in(template: &str, name: &str, message: &str) -> String {
-    let mut text = String::with_capacity(template.len() + name.len() + message.len());
-    let mut rest = template;
-    while let Some(at) = rest.find('{') {
-        text.push_str(&rest[..at]);
-        rest = &rest[at..];
-        if let Some(after) = rest.strip_prefix("{name}") {
-            text.push_str(name);
-            rest = after;
-        } else if let Some(after) = rest.strip_prefix("{message}") {
-            text.push_str(message);
-            rest = after;
-        } else {
-            text.push('{');
-            rest = &rest[1..];
-        }
-    }
-    text.push_str(rest);
-    text
 }

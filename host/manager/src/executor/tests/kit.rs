@@ -69,6 +69,15 @@ pub(super) fn refuse(code: u16, reason: &str) -> Reply {
     )
 }
 
+/// Answers that there is no object of this name.
+pub(super) fn gone(name: &str) -> Reply {
+    let message = format!("things.example.com {name:?} not found");
+    Reply::Answer(
+        404,
+        json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404, "message": message}),
+    )
+}
+
 /// An object with metadata.
 pub(super) fn thing(name: &str, uid: &str, version: u64) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"namespace": "ns", "name": name, "uid": uid, "resourceVersion": version.to_string()}})
@@ -120,6 +129,9 @@ impl Cached for FakeCache {
     }
     fn absent(&self, _resource: u32) -> bool {
         self.gone.load(Ordering::Relaxed)
+    }
+    fn show(&self, _resource: u32) -> String {
+        "things".into()
     }
     fn progress(&self) -> watch::Receiver<u64> {
         self.ticks.subscribe()

@@ -14,6 +14,7 @@ fn get(kit: &Kit, name: &str) -> Ask {
         name: name.into(),
         subresource: String::new(),
         metadata_only: true,
+        uid: String::new(),
     })
 }
 
@@ -101,4 +102,34 @@ async fn a_lost_answer_is_asked_for_again() {
         kit.executor.look_up(vec![lookup("x", get(&kit, "a"))]).await[0].result.as_ref().unwrap_err().status,
         0
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_get_of_a_uid_is_answered_from_memory_once_it_is_gone() {
+    let kit = Kit::new(|asked| if asked.path.ends_with("/a") { ok(thing("a", "new", 5)) } else { gone("b") });
+    let get = |name: &str, uid: &str| {
+        Ask::Get(GetLookup {
+            resource: kit.things,
+            namespace: "ns".into(),
+            name: name.into(),
+            subresource: String::new(),
+            metadata_only: true,
+            uid: uid.into(),
+        })
+    };
+    for _ in 0..2 {
+        let asks = [("a", "old"), ("a", "new"), ("a", ""), ("b", "old")]
+            .map(|(name, uid)| lookup(name, get(name, uid)));
+        let statuses: Vec<u32> = kit
+            .executor
+            .look_up(asks.to_vec())
+            .await
+            .iter()
+            .map(|answer| answer.result.as_ref().map_or_else(|f| f.status, |_| 200))
+            .collect();
+        assert_eq!(statuses, [404, 200, 200, 404]);
+    }
+    let sent: Vec<_> =
+        kit.lines().iter().map(|line| line.rsplit('/').next().unwrap_or_default().to_owned()).collect();
+    assert_eq!(sent, ["a", "b", "a"], "equal ones are shared, and only what lives is asked for again");
 }

@@ -197,7 +197,7 @@ async fn what_a_delete_is_done_by() {
         let action = Action { precondition: Precondition::Uid("u".into()), ..kit.action("a", delete()) };
         assert_eq!(kit.act(action).await.failed, !done);
     }
-    let kit = Kit::new(|_| refuse(404, "NotFound"));
+    let kit = Kit::new(|_| super::kit::gone("a"));
     kit.cache.put(1, "a", "u", 7);
     let action = Action { precondition: Precondition::Uid("u".into()), ..kit.action("a", delete()) };
     let executed = kit.act(action.clone()).await;
