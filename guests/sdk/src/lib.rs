@@ -81,6 +81,7 @@ pub mod condition;
 pub mod contract;
 mod controller;
 mod ctx;
+mod cursor;
 pub mod duration;
 mod error;
 pub mod hash;

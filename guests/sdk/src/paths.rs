@@ -97,14 +97,31 @@ impl<'a> Node<'a> {
         self.recorder.skipped.borrow().contains(&self.child_path(field))
     }
 
-    /// Makes a value up, and remembers the innermost path where that fails.
-    pub(crate) fn make_up<T>(self, value: impl FnOnce(Self) -> Result<T, Failed>) -> Result<T, Failed> {
-        let (recorder, path) = (self.recorder, self.path.clone());
-        if recorder.skipped.borrow().contains(&path) {
-            recorder.fail(path);
+    /// Starts making a value up. An error where that is known to fail.
+    pub(crate) fn begin(&self) -> Result<Attempt<'a>, Failed> {
+        let attempt = Attempt { recorder: self.recorder, path: self.path.clone() };
+        if self.recorder.skipped.borrow().contains(&self.path) {
+            attempt.failed();
             return Err(Failed::custom("skipped"));
         }
-        value(self).inspect_err(|_| recorder.fail(path))
+        Ok(attempt)
+    }
+}
+
+/// A value being made up.
+pub(crate) struct Attempt<'a> {
+    recorder: &'a Recorder,
+    path: String,
+}
+
+impl Attempt<'_> {
+    /// It failed; the innermost path where that happens is remembered.
+    pub(crate) fn failed(self) {
+        let Recorder { failed, skipped, .. } = self.recorder;
+        let mut failed = failed.borrow_mut();
+        if failed.as_ref().is_none_or(|inner| skipped.borrow().contains(inner)) {
+            *failed = Some(self.path);
+        }
     }
 }
 
@@ -128,13 +145,6 @@ impl Recorder {
                 && !found.iter().any(|other| under(path, other))
         };
         Fields::Paths(found.iter().filter(|path| kept(path)).cloned().collect())
-    }
-
-    fn fail(&self, path: String) {
-        let mut failed = self.failed.borrow_mut();
-        if failed.as_ref().is_none_or(|inner| self.skipped.borrow().contains(inner)) {
-            *failed = Some(path);
-        }
     }
 }
 

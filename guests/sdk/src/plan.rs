@@ -219,8 +219,7 @@ impl Action {
         kind: PatchKind,
         body: &Value,
     ) -> Self {
-        let patch =
-            contract::Patch { kind, body: body.to_string(), field_manager: String::new(), force: false };
+        let patch = contract::Patch { kind, body: text_of(body), field_manager: String::new(), force: false };
         Self::new(resource.into(), namespace, name, Verb::Patch(patch))
     }
 
