@@ -293,6 +293,11 @@ pub trait Strategy: Send + Sync {
         &crate::table::NAME_AND_CREATION
     }
 
+    /// Path of the replicas that the scale subresource sets.
+    fn replicas_path(&self) -> &str {
+        "spec.replicas"
+    }
+
     /// The schema of a custom resource.
     fn structural(&self) -> Option<&crate::crd::Structural> {
         None
