@@ -46,22 +46,16 @@ fn shrink_old(bounds: &Bounds, sets: &mut Sets) -> bool {
     }
     // Pods of the current template that are not available yet may still become
     // so: they are no reason to take old ones away.
-    let pending = new.replicas - kept(new);
+    let pending = new.replicas - new.surely_available();
     let spare = sets.size() - bounds.min_available() - pending;
     if spare <= 0 {
         return false;
     }
-    let available: i64 = sets.all().map(kept).sum();
+    let available: i64 = sets.all().map(Set::surely_available).sum();
     let cleaned = drop_unavailable(bounds, &mut sets.old, spare);
     let spare = available - bounds.min_available();
     let dropped = drop_oldest(bounds, &mut sets.old, spare);
     cleaned + dropped > 0
-}
-
-/// How many available pods remain of one. Right after a scale down its status
-/// still counts those about to go, which must not be given up twice.
-fn kept(set: &Set) -> i64 {
-    set.available().min(set.replicas)
 }
 
 /// Scales down by pods that are not available, oldest ReplicaSets first; a
@@ -70,7 +64,7 @@ fn kept(set: &Set) -> i64 {
 fn drop_unavailable(bounds: &Bounds, old: &mut [Set], at_most: i64) -> i64 {
     let mut dropped = 0;
     for set in old.iter_mut().filter(|set| set.is_active()) {
-        let count = (set.replicas - kept(set)).min(at_most - dropped);
+        let count = (set.replicas - set.available()).min(at_most - dropped);
         if count > 0 {
             set.scale_to(set.replicas - count, bounds);
             dropped += count;
@@ -95,7 +89,7 @@ fn drop_oldest(bounds: &Bounds, old: &mut [Set], at_most: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sets::made::{bounds, set, set_with, sizes};
+    use crate::sets::made::{bounds, set, set_with, sizes, stale};
 
     #[test]
     fn the_new_one_takes_the_room_there_is() {
@@ -165,6 +159,22 @@ mod tests {
     }
 
     #[test]
+    fn what_was_reported_before_a_change_counts_for_nothing() {
+        // Both look available; one of them was empty in between.
+        for (new, old, wanted) in [
+            (set("new", 1, 2), set("old", 1, 1), 0),
+            (stale(set("new", 1, 2)), set("old", 1, 1), 1),
+            (set("new", 1, 2), stale(set("old", 1, 1)), 1),
+            // Of the unavailable, those that were reported go all the same.
+            (set("new", 1, 2), stale(set_with("old", 1, 0, 1)), 0),
+        ] {
+            let mut sets = Sets { new: Some(new), old: vec![old] };
+            step(&bounds(1, 1, 0), &mut sets);
+            assert_eq!(sizes(&sets), [("old", wanted), ("new", 1)]);
+        }
+    }
+
+    #[test]
     fn limits_hold_from_wherever_it_starts() {
         for replicas in 0..5 {
             for (surge, unavailable) in [(0, 1), (1, 0), (1, 1), (2, 0), (3, 2)] {
@@ -176,7 +186,7 @@ mod tests {
                         new: Some(set_with("new", new.0, new.1, 9)),
                         old: vec![set_with("a", a.0, a.1, 1), set_with("b", b.0, b.1, 2)],
                     };
-                    let available = |sets: &Sets| sets.all().map(kept).sum::<i64>();
+                    let available = |sets: &Sets| sets.all().map(Set::surely_available).sum::<i64>();
                     let before = (sets.size(), available(&sets));
                     step(&bounds, &mut sets);
                     assert!(sets.size() <= before.0.max(bounds.most()), "{bounds:?} {sets:?}");

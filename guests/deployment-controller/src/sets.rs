@@ -54,6 +54,15 @@ impl Set {
         self.status().map_or(0, |status| status.available_replicas)
     }
 
+    /// How many available pods it surely has. What is reported may be from before
+    /// it shrank, and from before it grew again, so that pods are counted that
+    /// are about to go. Those must not be given up for twice.
+    pub fn surely_available(&self) -> i64 {
+        let is_current =
+            |seen: &Object<ReplicaSet>| seen.status.observed_generation >= seen.metadata.generation;
+        if self.seen.as_ref().is_some_and(is_current) { self.available().min(self.replicas) } else { 0 }
+    }
+
     /// How many of its pods are ready.
     pub fn ready(&self) -> i64 {
         self.status().map_or(0, |status| status.ready_replicas)
@@ -176,6 +185,15 @@ pub(crate) mod made {
         });
         let reference = ObjectRef { resource: 1, id: hour, version: 1 };
         Set::from(Object::new(reference, serde_json::from_value(view).unwrap()))
+    }
+
+    /// Changed since its status was written.
+    pub fn stale(mut set: Set) -> Set {
+        let seen = set.seen.as_ref().unwrap();
+        let mut view = (**seen).clone();
+        view.metadata.generation = view.status.observed_generation + 1;
+        set.seen = Some(Object::new(seen.reference(), view));
+        set
     }
 
     /// Notes a Deployment's size.
