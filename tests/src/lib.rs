@@ -1,1 +1,180 @@
-//! Test support.
+//! What the integration tests stand on: a cluster and a manager in one process.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use coxswain::{
+    clock::SystemClock,
+    engine::EngineConfig,
+    entropy::Entropy,
+    manager::{AlwaysWrite, Config, Given, Manager, Selection},
+};
+use coxswain_localcluster::{
+    Cluster, ClusterConfig, InProcess, Target,
+    nodes::{Nodes, NodesConfig},
+};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// Root of the checkout.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Where `make` leaves the controllers.
+pub fn built_controllers() -> PathBuf {
+    root().join("target/controllers")
+}
+
+/// The bytes of a controller that was built.
+pub fn module(name: &str) -> anyhow::Result<Vec<u8>> {
+    let path = built_controllers().join(format!("{name}.wasm"));
+    std::fs::read(&path).with_context(|| format!("{} is not there; build it with `make guests`", path.display()))
+}
+
+/// Another build of a module: the same code under another hash. A custom
+/// section at the end is what a compiler's version stamp would be.
+pub fn rebuilt(bytes: &[u8], stamp: &str) -> Vec<u8> {
+    let name = b"build";
+    let mut payload = vec![name.len() as u8];
+    payload.extend_from_slice(name);
+    payload.extend_from_slice(stamp.as_bytes());
+    assert!(payload.len() < 128, "a stamp is short");
+    let mut built = bytes.to_vec();
+    built.push(0);
+    built.push(payload.len() as u8);
+    built.extend(payload);
+    built
+}
+
+/// A cluster with simulated nodes, and a manager with some controllers.
+pub struct Bed {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// Its nodes.
+    pub nodes: Nodes,
+    /// The manager.
+    pub manager: Arc<Manager>,
+    /// The manager's modules.
+    pub controllers_dir: PathBuf,
+    dir: TempDir,
+    cancel: CancellationToken,
+}
+
+impl Bed {
+    /// Starts a cluster of three nodes and a manager with these controllers,
+    /// and waits until they are ready.
+    pub async fn start(controllers: &[&str]) -> anyhow::Result<Self> {
+        let dir = tempfile::tempdir()?;
+        let controllers_dir = dir.path().join("controllers");
+        std::fs::create_dir(&controllers_dir)?;
+        for name in controllers {
+            std::fs::write(controllers_dir.join(format!("{name}.wasm")), module(name)?)?;
+        }
+        let cluster = Cluster::start(ClusterConfig::new(dir.path().join("cluster"))).await?;
+        let cancel = CancellationToken::new();
+        let nodes = Nodes::start(InProcess::new(cluster.rest().clone(), "kubelet"), NodesConfig::default(), cancel.clone());
+        nodes.add_count("node-", 3).await.map_err(|s| anyhow::anyhow!("no nodes: {}", s.message))?;
+        let manager = start_manager(cluster.kubeconfig_path(), &controllers_dir).await?;
+        tokio::time::timeout(Duration::from_secs(60), manager.ready())
+            .await
+            .with_context(|| format!("not ready: {:#?}", manager.status()))?;
+        Ok(Self { cluster, nodes, manager, controllers_dir, dir, cancel })
+    }
+
+    /// A directory of the bed's own.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The API, without HTTP.
+    pub fn api(&self) -> InProcess {
+        self.cluster.api()
+    }
+
+    /// Puts a module into the manager's directory, by rename.
+    pub fn install(&self, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
+        let half = self.controllers_dir.join(format!(".{name}.half"));
+        std::fs::write(&half, bytes)?;
+        std::fs::rename(half, self.controllers_dir.join(format!("{name}.wasm")))?;
+        Ok(())
+    }
+
+    /// Creates an object; its apiVersion and namespace say where.
+    pub fn create(&self, plural: &str, object: &Value) -> anyhow::Result<Value> {
+        let target = Target::new(text(&object["apiVersion"]), plural).in_namespace(text(&object["metadata"]["namespace"]));
+        self.api().create(&target, object).map_err(|s| anyhow::anyhow!("{plural}: {}", s.message))
+    }
+
+    /// Reads an object; none if it is not there.
+    pub fn get(&self, api_version: &str, plural: &str, namespace: &str, name: &str) -> Option<Value> {
+        self.api().get(&Target::new(api_version, plural).in_namespace(namespace).named(name)).ok()
+    }
+
+    /// Lists objects.
+    pub async fn list(&self, api_version: &str, plural: &str, namespace: &str) -> anyhow::Result<Vec<Value>> {
+        let target = Target::new(api_version, plural).in_namespace(namespace);
+        let (items, _) = self.api().list(&target, "", "").await.map_err(|s| anyhow::anyhow!("{plural}: {}", s.message))?;
+        Ok(items)
+    }
+
+    /// Waits until something holds.
+    pub async fn until(&self, what: &str, limit: Duration, mut holds: impl AsyncFnMut(&Self) -> anyhow::Result<bool>) -> anyhow::Result<()> {
+        let end = tokio::time::Instant::now() + limit;
+        while !holds(self).await? {
+            if tokio::time::Instant::now() > end {
+                bail!("after {limit:?} still not: {what}\n{}", self.manager.status().to_text());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    }
+
+    /// Stops all.
+    pub async fn stop(self) {
+        self.manager.shutdown().await;
+        self.cancel.cancel();
+        self.cluster.shutdown().await;
+    }
+}
+
+/// Starts a manager with no client limits.
+pub async fn start_manager(kubeconfig: &Path, controllers_dir: &Path) -> anyhow::Result<Arc<Manager>> {
+    let _ = coxswain::install_crypto();
+    let file = kube::config::Kubeconfig::read_from(kubeconfig)?;
+    let mut kube = kube::Config::from_custom_kubeconfig(file, &Default::default()).await?;
+    kube.read_timeout = None;
+    let config = Config {
+        kube,
+        controllers_dir: controllers_dir.to_owned(),
+        selection: Selection::default(),
+        options: Given::new(),
+        qps: 0.0,
+        burst: 0,
+        engine: EngineConfig::default(),
+        discovery_interval: Duration::from_millis(500),
+        clock: Arc::new(SystemClock),
+        entropy: Entropy::from_os(),
+        gate: Arc::new(AlwaysWrite),
+    };
+    Ok(Manager::start(config).await?)
+}
+
+/// A Deployment whose pods are ready at once.
+pub fn deployment(namespace: &str, name: &str, replicas: u32) -> Value {
+    serde_json::json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": namespace, "name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "c", "image": "image:1"}]}}}})
+}
+
+/// Text of a JSON string; empty for anything else.
+pub fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

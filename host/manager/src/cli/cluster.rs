@@ -4,9 +4,8 @@ use std::{net::IpAddr, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Context;
 use coxswain_localcluster::{
-    Cluster, ClusterConfig,
+    Cluster, ClusterConfig, InProcess,
     nodes::{Nodes, NodesConfig},
-    rest::InProcess,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -29,7 +28,7 @@ pub struct Args {
 #[derive(clap::Args)]
 pub struct ClusterArgs {
     /// Directory for the kubeconfig and certificates. Default: one in the
-    /// temporary directory, named after the port.
+    /// temporary directory, named after the process.
     #[arg(long)]
     pub dir: Option<PathBuf>,
     /// Simulated nodes.
@@ -64,13 +63,14 @@ pub struct Running {
 impl ClusterArgs {
     /// Starts the cluster and its nodes.
     pub async fn start(&self) -> anyhow::Result<Running> {
+        let unnamed = || std::env::temp_dir().join(format!("coxswain-{}", std::process::id()));
         let config = ClusterConfig {
-            dir: self.dir.clone(),
-            bind: self.bind,
+            address: self.bind,
             port: self.port,
+            nodes: self.nodes,
             data_dir: self.data_dir.clone(),
             admin: self.admin,
-            ..ClusterConfig::default()
+            ..ClusterConfig::new(self.dir.clone().unwrap_or_else(unnamed))
         };
         let cluster = Cluster::start(config).await.context("the embedded cluster did not start")?;
         let cancel = CancellationToken::new();

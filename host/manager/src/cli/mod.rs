@@ -60,7 +60,7 @@ pub fn main() -> ExitCode {
     if args.get(1).is_some_and(|arg| arg == engine::COMPILE_ARGUMENT) {
         return engine::compile_child_main();
     }
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    let _ = coxswain::install_crypto();
     let subcommands = ["run", "demo", "cluster", "status", "inspect", "help", "--help", "-h", "--version", "-V"];
     let first = args.get(1).map(String::as_str);
     if first.is_some_and(|arg| arg.starts_with('-') && !subcommands.contains(&arg)) {

@@ -1,0 +1,5 @@
+//! The integration tests: one binary.
+
+mod architecture;
+mod loading;
+mod swap;
