@@ -3,19 +3,17 @@
 //! A uid is never used again, so what needs the object of a name and a uid is
 //! settled without a request once that has been seen gone. The name alone proves
 //! nothing, and neither does the uid: a reference may pair it with a wrong name.
-//! Bounded: the oldest are forgotten.
+//! Bounded: the least recent are forgotten.
 
-use std::{
-    collections::{HashSet, VecDeque},
-    sync::Arc,
-};
+use std::num::NonZeroUsize;
 
+use lru::LruCache;
 use parking_lot::Mutex;
 
 use crate::contract::Failure;
 
 /// How many are remembered.
-const MOST: usize = 4096;
+const MOST: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 
 /// An object by name and uid.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,27 +25,25 @@ pub(super) struct Identity {
 }
 
 /// A bounded set of objects that are gone.
-#[derive(Default)]
-pub(super) struct Dead(Mutex<(HashSet<Arc<Identity>>, VecDeque<Arc<Identity>>)>);
+pub(super) struct Dead(Mutex<LruCache<Identity, ()>>);
+
+impl Default for Dead {
+    fn default() -> Self {
+        Self(Mutex::new(LruCache::new(MOST)))
+    }
+}
 
 impl Dead {
     /// Remembers an object.
     pub(super) fn insert(&self, identity: Identity) {
-        let (set, order) = &mut *self.0.lock();
-        let identity = Arc::new(identity);
-        if !identity.uid.is_empty() && set.insert(identity.clone()) {
-            order.push_back(identity);
-            if order.len() > MOST
-                && let Some(oldest) = order.pop_front()
-            {
-                set.remove(&oldest);
-            }
+        if !identity.uid.is_empty() {
+            self.0.lock().put(identity, ());
         }
     }
 
     /// Whether an object is known to be gone.
     pub(super) fn contains(&self, identity: &Identity) -> bool {
-        self.0.lock().0.contains(identity)
+        self.0.lock().get(identity).is_some()
     }
 }
 
@@ -66,17 +62,17 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_are_forgotten() {
+    fn the_least_recent_are_forgotten() {
         let dead = Dead::default();
-        for n in 0..=MOST {
+        for n in 0..=MOST.get() {
             dead.insert(identity(n));
             dead.insert(identity(n));
         }
         assert!(!dead.contains(&identity(0)));
         assert!(dead.contains(&identity(1)));
         assert!(!dead.contains(&Identity { name: "b".into(), ..identity(1) }));
-        assert!(dead.contains(&identity(MOST)));
-        assert_eq!(dead.0.lock().0.len(), MOST);
+        assert!(dead.contains(&identity(MOST.get())));
+        assert_eq!(dead.0.lock().len(), MOST.get());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::{api::ApiError, contract::Verb};
 /// What settles a write without an answer.
 pub(super) enum Settled {
     /// It took effect.
-    Done(Head),
+    Done(Box<Head>),
     /// It can be sent again without taking effect twice.
     Repeat,
     /// Nobody can tell.
@@ -30,18 +30,18 @@ impl Write<'_> {
             // Names are unique, so the repeat tells.
             Verb::Create(_) if !look || !self.action.subresource.is_empty() => Settled::Repeat,
             Verb::Create(_) => match self.executor.live_head(&self.path()).await {
-                Ok(Some(head)) if self.made(&head) => Settled::Done(head),
+                Ok(Some(head)) if self.made(&head) => Settled::Done(Box::new(head)),
                 Ok(_) => Settled::Repeat,
                 Err(_) => Settled::Unknown,
             },
             Verb::DeleteCollection(_) => Settled::Repeat,
             Verb::Delete(options) => match self.executor.live_head(&self.path()).await {
-                Ok(None) => Settled::Done(Head::default()),
-                Ok(Some(head)) if self.is_other(&head) => Settled::Done(Head::default()),
+                Ok(None) => Settled::Done(Box::default()),
+                Ok(Some(head)) if self.is_other(&head) => Settled::Done(Box::default()),
                 Ok(Some(head)) if head.deleting() => {
                     let left = head.metadata.deletion_grace_period_seconds.unwrap_or(0);
                     let enough = options.grace_seconds.is_none_or(|grace| left <= i64::from(grace));
-                    if enough { Settled::Done(head) } else { Settled::Repeat }
+                    if enough { Settled::Done(Box::new(head)) } else { Settled::Repeat }
                 }
                 Ok(Some(_)) => Settled::Repeat,
                 Err(_) => Settled::Unknown,
@@ -68,7 +68,7 @@ impl Write<'_> {
                 let live = serde_json::from_slice(&response.body).unwrap_or_default();
                 let head = Head::parse(&response.body);
                 if effect::shows(&self.action.verb, &live) && !self.is_other(&head) {
-                    Settled::Done(head)
+                    Settled::Done(Box::new(head))
                 } else if self.still_holds(&head) {
                     Settled::Repeat
                 } else {
@@ -108,27 +108,27 @@ impl Write<'_> {
                 {
                     self.executor.shared.dead.insert(self.identity(uid));
                 }
-                return Ending::Done(Head::default());
+                return Ending::Done(Box::default());
             }
             // Of the two things that were asked for, only the uid settles it.
             Verb::Delete(_) if conflict && self.precondition.uid.is_some() => {
                 match self.executor.live_head(&self.path()).await {
-                    Ok(None) => return Ending::Done(Head::default()),
+                    Ok(None) => return Ending::Done(Box::default()),
                     Ok(Some(head)) if self.is_other(&head) => {
                         self.precondition
                             .uid
                             .iter()
                             .for_each(|uid| self.executor.shared.dead.insert(self.identity(uid)));
-                        return Ending::Done(Head::default());
+                        return Ending::Done(Box::default());
                     }
-                    Ok(Some(head)) if lost && head.deleting() => return Ending::Done(head),
+                    Ok(Some(head)) if lost && head.deleting() => return Ending::Done(Box::new(head)),
                     _ => {}
                 }
             }
             // Whatever the reason: our own object may be it, or may have used a quota up.
             Verb::Create(_) if lost && self.action.subresource.is_empty() => {
                 match self.executor.live_head(&self.path()).await {
-                    Ok(Some(head)) if self.made(&head) => return Ending::Done(head),
+                    Ok(Some(head)) if self.made(&head) => return Ending::Done(Box::new(head)),
                     Err(error) => return Ending::Unknown(error.to_string()),
                     Ok(_) => {}
                 }

@@ -31,7 +31,7 @@ const DRAWS: u32 = 8;
 #[derive(Debug)]
 pub(super) enum Ending {
     /// It took effect; what the answer (or a later look) said of the object.
-    Done(Head),
+    Done(Box<Head>),
     /// It did not.
     Failed(Failure),
     /// Nobody can tell.
@@ -146,7 +146,7 @@ impl<'a> Write<'a> {
                 .as_deref()
                 .is_some_and(|uid| self.executor.shared.dead.contains(&self.identity(uid)))
         {
-            return Ending::Done(Head::default());
+            return Ending::Done(Box::default());
         }
         let (mut attempt, mut draws, mut lost) = (1, 1, false);
         loop {
@@ -155,7 +155,7 @@ impl<'a> Write<'a> {
                 Err(failure) => return Ending::Failed(failure),
             };
             match self.executor.send_write(&request, gate).await {
-                Reply::Done(response) => return Ending::Done(Head::parse(&response.body)),
+                Reply::Done(response) => return Ending::Done(Box::new(Head::parse(&response.body))),
                 Reply::Halted if lost => {
                     return Ending::Unknown("the answer was lost, and this process may write no more".into());
                 }

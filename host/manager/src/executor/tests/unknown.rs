@@ -1,6 +1,6 @@
 //! Answers that were lost on the way.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map::Entry};
 
 use serde_json::{Value, json};
 
@@ -29,14 +29,15 @@ fn keeper(mut losses: usize, does: bool, start: &[Value]) -> impl FnMut(&Asked) 
         let reply = match asked.method.as_str() {
             "POST" => {
                 let name = asked.body["metadata"]["name"].as_str().unwrap().to_owned();
-                if things.contains_key(&name) {
-                    refuse(409, "AlreadyExists")
-                } else {
-                    let mut made = asked.body.clone();
-                    made["metadata"]["uid"] = json!(format!("uid-{name}"));
-                    made["metadata"]["resourceVersion"] = json!(version.to_string());
-                    things.insert(name, made.clone());
-                    Reply::Answer(201, made)
+                match things.entry(name) {
+                    Entry::Occupied(_) => refuse(409, "AlreadyExists"),
+                    Entry::Vacant(free) => {
+                        let mut made = asked.body.clone();
+                        made["metadata"]["uid"] = json!(format!("uid-{}", free.key()));
+                        made["metadata"]["resourceVersion"] = json!(version.to_string());
+                        free.insert(made.clone());
+                        Reply::Answer(201, made)
+                    }
                 }
             }
             "DELETE" => match things.remove(&name) {
