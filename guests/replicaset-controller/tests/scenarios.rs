@@ -4,5 +4,8 @@ use replicaset_controller::ReplicaSetController;
 
 #[test]
 fn scenarios() {
-    coxswain_sdk::testing::scenarios::<ReplicaSetController>(concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios"));
+    coxswain_sdk::testing::scenarios::<ReplicaSetController>(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/scenarios"
+    ));
 }

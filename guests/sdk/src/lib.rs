@@ -101,6 +101,7 @@ pub mod replicas;
 pub mod resource;
 pub mod selector;
 pub mod snapshot;
+pub mod sort;
 pub mod template;
 #[cfg(not(target_family = "wasm"))]
 pub mod testing;

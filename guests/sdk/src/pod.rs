@@ -88,10 +88,10 @@ pub struct PodStatus {
     pub conditions: Vec<PodCondition>,
     /// States of its containers.
     #[serde(deserialize_with = "null_is_default")]
-    pub container_statuses: Vec<ContainerStatus>,
+    pub container_statuses: Vec<Restarts>,
     /// States of its init containers.
     #[serde(deserialize_with = "null_is_default")]
-    pub init_container_statuses: Vec<ContainerStatus>,
+    pub init_container_statuses: Vec<InitContainerStatus>,
 }
 
 /// What is read of a pod's condition.
@@ -110,7 +110,15 @@ pub struct PodCondition {
 /// What is read of a container's state.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ContainerStatus {
+pub struct Restarts {
+    /// How often it was restarted.
+    pub restart_count: i32,
+}
+
+/// What is read of an init container's state.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InitContainerStatus {
     /// Name of the container.
     pub name: String,
     /// How often it was restarted.
@@ -167,12 +175,16 @@ impl Pod {
             let mut containers = self.spec.init_containers.iter();
             containers.any(|c| c.name == name && c.restart_policy.as_deref() == Some("Always"))
         };
-        let most = |statuses: &mut dyn Iterator<Item = &ContainerStatus>| {
-            statuses.map(|status| status.restart_count).max().unwrap_or(0).max(0)
-        };
+        let sidecars = self.status.init_container_statuses.iter().filter(|status| sidecar(&status.name));
         (
-            most(&mut self.status.container_statuses.iter()),
-            most(&mut self.status.init_container_statuses.iter().filter(|status| sidecar(&status.name))),
+            self.status
+                .container_statuses
+                .iter()
+                .map(|status| status.restart_count)
+                .max()
+                .unwrap_or(0)
+                .max(0),
+            sidecars.map(|status| status.restart_count).max().unwrap_or(0).max(0),
         )
     }
 }

@@ -26,6 +26,8 @@ mod kinds;
 mod prune;
 mod runner;
 mod scenario;
+#[cfg(test)]
+mod tests;
 mod world;
 
 pub use runner::{Native, Reconciler, check_file, files, play, scenarios};
