@@ -15,8 +15,16 @@ pub fn run(api: &InProcess, address: SocketAddr) -> Result<(), Status> {
         ensure(api, Target::new("v1", "namespaces"), json!({"metadata": {"name": name}}))?;
     }
     for (name, value, description) in [
-        ("system-cluster-critical", 2_000_000_000, "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."),
-        ("system-node-critical", 2_000_001_000, "Used for system critical pods that must not be moved from their current node."),
+        (
+            "system-cluster-critical",
+            2_000_000_000,
+            "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+        ),
+        (
+            "system-node-critical",
+            2_000_001_000,
+            "Used for system critical pods that must not be moved from their current node.",
+        ),
     ] {
         let object = json!({"metadata": {"name": name}, "value": value, "description": description});
         ensure(api, Target::new("scheduling.k8s.io/v1", "priorityclasses"), object)?;
@@ -38,7 +46,19 @@ fn ensure(api: &InProcess, target: Target<'_>, object: Value) -> Result<(), Stat
 fn roles(api: &InProcess) -> Result<(), Status> {
     const VERSION: &str = "rbac.authorization.k8s.io/v1";
     let info = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
-    let discovery = ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz", "/version", "/version/"];
+    let discovery = [
+        "/api",
+        "/api/*",
+        "/apis",
+        "/apis/*",
+        "/healthz",
+        "/livez",
+        "/openapi",
+        "/openapi/*",
+        "/readyz",
+        "/version",
+        "/version/",
+    ];
     let reviews = json!([
         {"apiGroups": ["authorization.k8s.io"],
          "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"], "verbs": ["create"]},
@@ -66,9 +86,7 @@ fn roles(api: &InProcess) -> Result<(), Status> {
         ensure(api, Target::new(VERSION, "clusterroles"), role)?;
         let subjects: Vec<_> = groups
             .iter()
-            .map(|group| {
-                json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group})
-            })
+            .map(|group| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group}))
             .collect();
         let binding = json!({
             "metadata": metadata, "subjects": subjects,

@@ -142,9 +142,8 @@ impl Cluster {
         };
         let kubeconfig = kubeconfig::render(&format!("https://{reachable}"), &pki);
         let kubeconfig_path = config.dir.join("kubeconfig");
-        write_private(&kubeconfig_path, &kubeconfig).map_err(|source| {
-            ClusterError::Kubeconfig { path: kubeconfig_path.clone(), source }
-        })?;
+        write_private(&kubeconfig_path, &kubeconfig)
+            .map_err(|source| ClusterError::Kubeconfig { path: kubeconfig_path.clone(), source })?;
         Ok(Self { rest, address, kubeconfig, kubeconfig_path, cancel, tasks })
     }
 

@@ -172,11 +172,8 @@ impl FieldError {
     /// Not one of the known values; they are listed in the order given.
     pub fn not_supported(field: impl Into<String>, value: &Value, known: &[&str]) -> Self {
         let known: Vec<String> = known.iter().map(|k| format!("{k:?}")).collect();
-        let detail = if known.is_empty() {
-            String::new()
-        } else {
-            format!("supported values: {}", known.join(", "))
-        };
+        let detail =
+            if known.is_empty() { String::new() } else { format!("supported values: {}", known.join(", ")) };
         Self::valued(FieldReason::NotSupported, field, value, &detail)
     }
 
@@ -234,12 +231,8 @@ impl Status {
     }
 
     fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
-        self.details = Some(Details {
-            name: name.into(),
-            group: group.into(),
-            kind: kind.into(),
-            ..Details::default()
-        });
+        self.details =
+            Some(Details { name: name.into(), group: group.into(), kind: kind.into(), ..Details::default() });
         self
     }
 
@@ -272,8 +265,7 @@ impl Status {
 
     /// 404 for a resource or version that is not served.
     pub fn no_such_resource() -> Self {
-        let mut status =
-            Self::new(404, "NotFound", "the server could not find the requested resource");
+        let mut status = Self::new(404, "NotFound", "the server could not find the requested resource");
         status.details = Some(Details::default());
         status
     }
@@ -296,12 +288,8 @@ impl Status {
 
     /// 409 because the name is taken.
     pub fn already_exists(group: &str, plural: &str, name: &str) -> Self {
-        Self::new(
-            409,
-            "AlreadyExists",
-            format!("{} {name:?} already exists", qualified(group, plural)),
-        )
-        .about(group, plural, name)
+        Self::new(409, "AlreadyExists", format!("{} {name:?} already exists", qualified(group, plural)))
+            .about(group, plural, name)
     }
 
     /// 409 with the given cause.
@@ -309,10 +297,7 @@ impl Status {
         Self::new(
             409,
             "Conflict",
-            format!(
-                "Operation cannot be fulfilled on {} {name:?}: {message}",
-                qualified(group, plural)
-            ),
+            format!("Operation cannot be fulfilled on {} {name:?}: {message}", qualified(group, plural)),
         )
         .about(group, plural, name)
     }
@@ -401,8 +386,7 @@ impl Status {
     /// 500 `InternalError` with the message as its only cause.
     pub fn internal(message: impl Into<String>) -> Self {
         let message = message.into();
-        let mut status =
-            Self::new(500, "InternalError", format!("Internal error occurred: {message}"));
+        let mut status = Self::new(500, "InternalError", format!("Internal error occurred: {message}"));
         let causes = vec![Cause { message, ..Cause::default() }];
         status.details = Some(Details { causes, ..Details::default() });
         status

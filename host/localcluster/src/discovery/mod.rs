@@ -91,9 +91,8 @@ fn group_names(kinds: &Kinds) -> Vec<String> {
             names.push(kind.group.clone());
         }
     }
-    let rank = |name: &String| {
-        GROUP_ORDER.iter().position(|known| known == name).unwrap_or(GROUP_ORDER.len())
-    };
+    let rank =
+        |name: &String| GROUP_ORDER.iter().position(|known| known == name).unwrap_or(GROUP_ORDER.len());
     names.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.cmp(b)));
     names
 }
@@ -123,8 +122,7 @@ fn priority(version: &str) -> (u8, u32, u32) {
 }
 
 fn sorted<'a>(kinds: &'a Kinds, group: &str, version: &str) -> Vec<&'a Arc<Kind>> {
-    let mut found: Vec<_> =
-        kinds.all().iter().filter(|k| k.group == group && k.version == version).collect();
+    let mut found: Vec<_> = kinds.all().iter().filter(|k| k.group == group && k.version == version).collect();
     found.sort_by(|a, b| a.plural.cmp(&b.plural));
     found
 }
@@ -171,8 +169,7 @@ pub fn resources(kinds: &Kinds, group: &str, version: &str) -> Value {
     }
     let mut document = Map::new();
     document.insert("kind".into(), "APIResourceList".into());
-    let api_version =
-        if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     if !group.is_empty() {
         document.insert("apiVersion".into(), "v1".into());
     }
@@ -248,12 +245,8 @@ fn aggregated_resource(kind: &Kind) -> Value {
     let mut entry = Map::new();
     entry.insert("resource".into(), kind.plural.clone().into());
     // Custom kinds are announced with their group and version, built-in ones without.
-    let (group, version) =
-        if kind.custom { (kind.group.as_str(), kind.version.as_str()) } else { ("", "") };
-    entry.insert(
-        "responseKind".into(),
-        json!({"group": group, "version": version, "kind": kind.kind}),
-    );
+    let (group, version) = if kind.custom { (kind.group.as_str(), kind.version.as_str()) } else { ("", "") };
+    entry.insert("responseKind".into(), json!({"group": group, "version": version, "kind": kind.kind}));
     entry.insert("scope".into(), if kind.namespaced { "Namespaced" } else { "Cluster" }.into());
     entry.insert("singularResource".into(), kind.singular.clone().into());
     entry.insert("verbs".into(), verbs(&kind.verbs));

@@ -61,9 +61,7 @@ fn signals_reach_only_watches_of_their_resource() {
     let id = |plural: &str| StorageId { group: String::new(), plural: plural.into() };
     let pods = faults.watch_state(&id("pods"));
     let nodes = faults.watch_state(&id("nodes"));
-    faults.add(rule(
-        r#"{"on": {"group": "", "resource": "pods"}, "action": {"type": "closeWatches"}}"#,
-    ));
+    faults.add(rule(r#"{"on": {"group": "", "resource": "pods"}, "action": {"type": "closeWatches"}}"#));
     assert_eq!(pods.borrow().closings, 1);
     assert_eq!(nodes.borrow().closings, 0);
     assert!(faults.list().is_empty(), "a signal is over when it is given");

@@ -27,6 +27,9 @@ fn job() -> Spec {
     Spec {
         generation: Generation::Spec,
         orphans: true,
+        unset_propagation_warning: Some(
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
+        ),
         default: |object| job_defaults(child(object, "spec"), true),
         create: |_, object| {
             if !flag(&object["spec"], "manualSelector") {

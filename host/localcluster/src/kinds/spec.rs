@@ -70,6 +70,8 @@ pub struct Spec {
     pub returns_deleted: bool,
     /// A delete without a policy orphans.
     pub orphans: bool,
+    /// And warns of it.
+    pub unset_propagation_warning: Option<&'static str>,
     /// Defaults of the version.
     pub default: fn(&mut Value),
     /// More to do on creation.
@@ -114,6 +116,7 @@ impl Spec {
             unconditional: true,
             returns_deleted: false,
             orphans: false,
+            unset_propagation_warning: None,
             default: |_| {},
             create: |_, _| Ok(()),
             update: |_, _, _, _| Ok(()),
@@ -308,6 +311,14 @@ impl Strategy for Builtin {
 
     fn supports_field(&self, label: &str) -> bool {
         self.spec.field_names.contains(&label)
+    }
+
+    fn has_fields(&self) -> bool {
+        !self.spec.field_names.is_empty()
+    }
+
+    fn unset_propagation_warning(&self) -> Option<&'static str> {
+        self.spec.unset_propagation_warning
     }
 
     fn default_propagation(&self) -> Propagation {

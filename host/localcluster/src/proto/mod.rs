@@ -26,7 +26,9 @@ pub enum ProtoError {
     #[error("unexpected EOF")]
     Truncated,
     /// A kind that the schema does not know.
-    #[error("no kind {kind:?} is registered for version {api_version:?} in scheme \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\"")]
+    #[error(
+        "no kind {kind:?} is registered for version {api_version:?} in scheme \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\""
+    )]
     Unknown {
         /// As in the envelope.
         api_version: String,

@@ -58,9 +58,7 @@ impl Entropy {
 
     /// A version 4 UUID.
     pub fn uid(&self) -> String {
-        let bits = (self.0.lock().random::<u128>() & !(0xf << 76) & !(0x3 << 62))
-            | (0x4 << 76)
-            | (0x2 << 62);
+        let bits = (self.0.lock().random::<u128>() & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
         let hex = format!("{bits:032x}");
         format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
     }

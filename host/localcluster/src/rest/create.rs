@@ -15,12 +15,7 @@ const GENERATED_TRIES: usize = 8;
 
 impl Rest {
     /// POST of a decoded object.
-    pub fn create(
-        &self,
-        call: &Call,
-        mut object: Value,
-        warnings: Vec<String>,
-    ) -> Result<Answer, Status> {
+    pub fn create(&self, call: &Call, mut object: Value, warnings: Vec<String>) -> Result<Answer, Status> {
         drop_type_meta(&mut object);
         check_namespace(call, &mut object)?;
         call.kind.strategy.default(&call.kind, &mut object);
@@ -43,7 +38,7 @@ impl Rest {
     /// Everything behind decoding, defaults and field ownership; also for updates and applies that create.
     pub(super) fn store_new(&self, call: &Call, mut object: Value) -> Result<Answer, Status> {
         let kind = &call.kind;
-        self.check_namespace_lives(call)?;
+        self.check_namespace_lives(call, meta_text(&object, "name"))?;
         let given_version = meta_text(&object, "resourceVersion").to_owned();
         let generate = meta_text(&object, "name").is_empty();
         let base = meta_text(&object, "generateName").to_owned();
@@ -83,9 +78,8 @@ impl Rest {
             let key = key(&call.namespace, &name);
             let taken = || {
                 let status = Status::already_exists(&kind.group, &kind.plural, &name);
-                let deleting = table
-                    .get(&key)
-                    .is_some_and(|o| meta(&o.value()).contains_key("deletionTimestamp"));
+                let deleting =
+                    table.get(&key).is_some_and(|o| meta(&o.value()).contains_key("deletionTimestamp"));
                 if deleting {
                     Status { message: format!("object is being deleted: {}", status.message), ..status }
                 } else {
@@ -98,9 +92,7 @@ impl Rest {
                 }
                 admission::validate_create(&ctx, kind, &object)?;
                 let outcome = Outcome::Object(Object::Value(object));
-                return Ok(Answer::ok(kind, outcome)
-                    .with_code(201)
-                    .with_warnings(ctx.warnings.into_inner()));
+                return Ok(Answer::ok(kind, outcome).with_code(201).with_warnings(ctx.warnings.into_inner()));
             }
             if table.get(&key).is_some() && !(generate && !base.is_empty()) {
                 return Err(taken());
@@ -139,7 +131,7 @@ impl Rest {
     }
 
     /// Objects are created in namespaces that exist and are not going away.
-    pub(super) fn check_namespace_lives(&self, call: &Call) -> Result<(), Status> {
+    pub(super) fn check_namespace_lives(&self, call: &Call, name: &str) -> Result<(), Status> {
         if !call.kind.namespaced {
             return Ok(());
         }
@@ -156,7 +148,7 @@ impl Rest {
             call.namespace
         );
         let cause = format!("namespace {} is being terminated", call.namespace);
-        Err(Status::forbidden(&call.kind.group, &call.kind.plural, &call.name, text).with_cause(
+        Err(Status::forbidden(&call.kind.group, &call.kind.plural, name, text).with_cause(
             "NamespaceTerminating",
             &cause,
             "metadata.namespace",
@@ -194,11 +186,7 @@ pub(super) fn check_namespace(call: &Call, object: &mut Value) -> Result<(), Sta
 
 /// `metadata.resourceVersion: Invalid value: 0: must be specified for an update`; the kind shown is the plural.
 pub(super) fn version_required(call: &Call) -> Status {
-    let error = FieldError::invalid(
-        "metadata.resourceVersion",
-        &json!(0),
-        "must be specified for an update",
-    );
+    let error = FieldError::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
     Status::invalid(&call.kind.group, &call.kind.plural, &call.name, vec![error])
 }
 

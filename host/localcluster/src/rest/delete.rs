@@ -15,6 +15,8 @@ use crate::storage::{Stored, WriteError};
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
+/// Keeps a definition until its instances are gone.
+const INSTANCES: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// What becomes of the object.
 enum Step {
@@ -33,8 +35,7 @@ impl Rest {
     pub fn delete(&self, call: &Call, options: &DeleteOptions) -> Result<Answer, Status> {
         let table = self.table(&call.kind);
         loop {
-            let current =
-                table.get(&call.key()).ok_or_else(|| call.kind.not_found(&call.name))?;
+            let current = table.get(&call.key()).ok_or_else(|| call.kind.not_found(&call.name))?;
             if let Some(answer) = self.delete_once(call, options, &current)? {
                 return Ok(answer);
             }
@@ -51,8 +52,11 @@ impl Rest {
         let kind = &call.kind;
         let old = current.value();
         check_preconditions(kind, &old, current.rv, options)?;
+        let marked = meta(&old).contains_key("deletionTimestamp");
         let step = if kind.is_namespace() {
             self.namespace_step(&old, options)
+        } else if kind.is_definition() && !marked {
+            Step::Mark(self.marked_definition(&old))
         } else {
             self.step(kind, &old, options)
         };
@@ -87,12 +91,10 @@ impl Rest {
                     Ok(deleted(kind, &old, Object::Value(object)))
                 }
             }),
-            Step::Remove if dry_run => {
-                Ok(deleted(kind, &old, Object::Stored(current.clone())))
-            }
-            Step::Remove => table.delete(&key, current.rv, draft(kind, &old)).map(|_| {
+            Step::Remove if dry_run => Ok(deleted(kind, &old, Object::Stored(current.clone()))),
+            Step::Remove => table.delete(&key, current.rv, draft(kind, &old)).map(|gone| {
                 kind.strategy.deleted(&old);
-                deleted(kind, &old, Object::Stored(current.clone()))
+                deleted(kind, &old, Object::Stored(gone))
             }),
         };
         match done {
@@ -168,9 +170,10 @@ impl Rest {
 
     /// The mark moved forward to a shorter period, though never into the past.
     fn shortened(&self, marked: &str, present: i64, asked: i64) -> (String, i64) {
-        let start = marked.parse().ok().and_then(|at: jiff::Timestamp| {
-            at.saturating_sub(jiff::SignedDuration::from_secs(present)).ok()
-        });
+        let start = marked
+            .parse()
+            .ok()
+            .and_then(|at: jiff::Timestamp| at.saturating_sub(jiff::SignedDuration::from_secs(present)).ok());
         let at = self.after(start, asked);
         let now = self.clock.seconds();
         if at >= now { (at, asked) } else { (now, asked.min(1)) }
@@ -183,8 +186,8 @@ impl Rest {
             return if held { Step::Pending } else { self.namespace_end(old) };
         }
         let mut new = old.clone();
-        let orphan = options.orphan_dependents == Some(true)
-            || options.propagation == Some(Propagation::Orphan);
+        let orphan =
+            options.orphan_dependents == Some(true) || options.propagation == Some(Propagation::Orphan);
         let foreground = options.propagation == Some(Propagation::Foreground);
         let unset = options.orphan_dependents.is_none() && options.propagation.is_none();
         let mut list: Vec<String> = finalizers(old)
@@ -207,6 +210,36 @@ impl Rest {
         }
         new["status"]["phase"] = "Terminating".into();
         Step::Mark(new)
+    }
+
+    /// A definition is marked first; the loop that removes its instances lets it go.
+    fn marked_definition(&self, old: &Value) -> Value {
+        let now = self.clock.seconds();
+        let mut new = old.clone();
+        let mut list: Vec<&str> = finalizers(old);
+        if !list.contains(&INSTANCES) {
+            list.push(INSTANCES);
+        }
+        if let Some(meta) = meta_mut(&mut new) {
+            meta.insert("deletionTimestamp".into(), now.clone().into());
+            meta.insert("finalizers".into(), json!(list));
+        }
+        let condition = json!({
+            "type": "Terminating", "status": "True", "lastTransitionTime": now,
+            "reason": "InstanceDeletionPending",
+            "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        });
+        if !new["status"].is_object() {
+            new["status"] = json!({});
+        }
+        match new["status"]["conditions"].as_array_mut() {
+            Some(conditions) => {
+                conditions.retain(|present| present["type"] != "Terminating");
+                conditions.push(condition);
+            }
+            None => new["status"]["conditions"] = json!([condition]),
+        }
+        new
     }
 
     fn namespace_end(&self, old: &Value) -> Step {
@@ -270,8 +303,7 @@ fn gc_finalizers(kind: &Kind, old: &Value, options: &DeleteOptions) -> Vec<Strin
         Propagation::Foreground => Some(FOREGROUND),
         Propagation::Background => None,
     };
-    let ours: Vec<&str> =
-        present.iter().copied().filter(|f| matches!(*f, ORPHAN | FOREGROUND)).collect();
+    let ours: Vec<&str> = present.iter().copied().filter(|f| matches!(*f, ORPHAN | FOREGROUND)).collect();
     if ours == wanted.into_iter().collect::<Vec<_>>() {
         return present.into_iter().map(str::to_owned).collect();
     }
@@ -279,12 +311,7 @@ fn gc_finalizers(kind: &Kind, old: &Value, options: &DeleteOptions) -> Vec<Strin
     others.chain(wanted).map(str::to_owned).collect()
 }
 
-fn check_preconditions(
-    kind: &Kind,
-    old: &Value,
-    rv: u64,
-    options: &DeleteOptions,
-) -> Result<(), Status> {
+fn check_preconditions(kind: &Kind, old: &Value, rv: u64, options: &DeleteOptions) -> Result<(), Status> {
     let name = meta_text(old, "name");
     let refuse = |text: String| {
         // The real server names the kind here, where it names the resource elsewhere.
@@ -320,11 +347,7 @@ fn check_preconditions(
 }
 
 fn deleted(kind: &Kind, last: &Value, object: Object) -> Outcome {
-    if kind.strategy.returns_deleted_object() {
-        Outcome::Object(object)
-    } else {
-        deleted_status(kind, last)
-    }
+    if kind.strategy.returns_deleted_object() { Outcome::Object(object) } else { deleted_status(kind, last) }
 }
 
 fn deleted_status(kind: &Kind, last: &Value) -> Outcome {

@@ -115,10 +115,11 @@ impl Rest {
             Route::Group(group) => !group.is_empty() && kinds.versions(group).is_some(),
             Route::Version { group, version } => match kinds.versions(group) {
                 None => false,
-                Some(versions) if !versions.contains(version) => {
+                Some(versions) if versions.contains(version) => true,
+                Some(_) if kinds.all().iter().any(|k| k.group == *group && !k.custom) => {
                     return Err(Status::no_such_resource());
                 }
-                Some(_) => true,
+                Some(_) => false,
             },
             Route::Other(segments) => return self.other_path(request, segments),
             Route::Resource(_) => false,
@@ -158,15 +159,27 @@ impl Rest {
         user: User,
     ) -> Result<Response, Status> {
         let kinds = self.registry.kinds();
-        let Some(versions) = kinds.versions(&path.group) else { return Ok(not_found()) };
-        if !versions.contains(&path.version) {
-            return Err(Status::no_such_resource());
-        }
-        let kind = kinds
-            .find(&path.group, &path.version, &path.plural)
-            .cloned()
-            .ok_or_else(Status::no_such_resource)?;
-        let target = Target::of(&kind, &path, &request.method)?;
+        // Paths that are not served look different in the groups of custom resources.
+        let custom_group = match kinds.versions(&path.group) {
+            None => true,
+            Some(_) => kinds.all().iter().all(|k| k.group != path.group || k.custom),
+        };
+        let kind = match kinds.find(&path.group, &path.version, &path.plural) {
+            Some(kind) => kind.clone(),
+            None if custom_group => return Ok(not_found()),
+            None => return Err(Status::no_such_resource()),
+        };
+        let target = match Target::of(&kind, &path, &request.method) {
+            Err(status) if status.code == 404 && kind.custom => {
+                return match (&path.name, &path.sub) {
+                    (Some(name), Some(_)) if kind.namespaced == path.namespace.is_some() => {
+                        Err(kind.not_found(name))
+                    }
+                    _ => Ok(not_found()),
+                };
+            }
+            target => target?,
+        };
         let query = Query::parse(&request.query);
         let accept = negotiate::negotiate(request.header(header::ACCEPT))?;
         let include = IncludeObject::parse(query.text("includeObject"))?;
@@ -183,7 +196,9 @@ impl Rest {
             write: WriteOptions::default(),
         };
         check_segment(&call.name)?;
-        let answer = self.perform(request, &path, target, call, &query).await?;
+        let deprecation = call.kind.strategy.deprecation();
+        let mut answer = self.perform(request, &path, target, call, &query).await?;
+        answer.warnings.splice(..0, deprecation);
         writer.write(answer)
     }
 
@@ -214,6 +229,12 @@ impl Rest {
                 call.write = WriteOptions::parse(query, agent, Verb::Create)?;
                 if let Some(answer) = self.review(&call, content, &request.body)? {
                     return Ok(answer);
+                }
+                if call.kind.kind == "Binding" && !call.kind.custom {
+                    let json = body::to_json(content, &request.body, false)?;
+                    let decoded = schema::decode(&call.kind, &json, call.write.validation)?;
+                    call.name = super::meta_text(&decoded.object, "name").to_owned();
+                    return self.bind(&call, &decoded.object);
                 }
                 let json = body::to_json(content, &request.body, call.kind.custom)?;
                 let decoded = schema::decode(&call.kind, &json, call.write.validation)?;
@@ -303,9 +324,7 @@ impl Target {
             (true, &Method::PUT) => (Self::Replace, "update"),
             (true, &Method::PATCH) => (Self::Patch, "patch"),
             (true, &Method::DELETE) => (Self::Delete, "delete"),
-            (false, &Method::DELETE) if !everywhere => {
-                (Self::DeleteCollection, "deletecollection")
-            }
+            (false, &Method::DELETE) if !everywhere => (Self::DeleteCollection, "deletecollection"),
             _ => return Err(Status::method_not_allowed()),
         };
         if kind.verbs.contains(&verb) { Ok(target) } else { Err(Status::method_not_allowed()) }
@@ -357,16 +376,12 @@ fn check_segment(name: &str) -> Result<(), Status> {
     Err(Status::bad_request(format!("Name parameter invalid: {name:?}: {why}")))
 }
 
-fn delete_options(
-    query: &Query,
-    content_type: Option<&str>,
-    text: &[u8],
-) -> Result<DeleteOptions, Status> {
+fn delete_options(query: &Query, content_type: Option<&str>, text: &[u8]) -> Result<DeleteOptions, Status> {
     if text.is_empty() {
         return DeleteOptions::from_query(query);
     }
     let json = body::to_json(content_type, text, false)?;
-    DeleteOptions::from_value(&schema::decode_delete_options(&json)?)
+    DeleteOptions::from_value(&body::delete_options(&json)?)
 }
 
 impl Writer {
@@ -480,16 +495,11 @@ pub fn failure(status: &Status) -> Response {
 }
 
 /// An answer that clients keep: 304 if they have it already.
-pub(super) fn cached(
-    request: &Request,
-    bytes: Bytes,
-    etag: &str,
-    media_type: &'static str,
-) -> Response {
+pub(super) fn cached(request: &Request, bytes: Bytes, etag: &str, media_type: &'static str) -> Response {
     let quoted = format!("\"{etag}\"");
-    let known = request.header(header::IF_NONE_MATCH).is_some_and(|given| {
-        given.split(',').any(|tag| tag.trim() == quoted)
-    });
+    let known = request
+        .header(header::IF_NONE_MATCH)
+        .is_some_and(|given| given.split(',').any(|tag| tag.trim() == quoted));
     let mut response = http::Response::new(Body::Full(if known { Bytes::new() } else { bytes }));
     if known {
         *response.status_mut() = http::StatusCode::NOT_MODIFIED;

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::answer::{Answer, Outcome};
 use super::options::{DeleteOptions, ListOptions, WriteOptions};
@@ -111,8 +111,7 @@ impl InProcess {
     /// Creates an object.
     pub fn create(&self, target: &Target<'_>, object: &Value) -> Result<Value, Status> {
         let call = self.call(target)?;
-        let decoded =
-            schema::decode(&call.kind, object.to_string().as_bytes(), call.write.validation)?;
+        let decoded = schema::decode(&call.kind, object.to_string().as_bytes(), call.write.validation)?;
         value_of(self.rest.create(&call, decoded.object, decoded.warnings)?)
     }
 
@@ -149,18 +148,12 @@ impl InProcess {
     /// Replaces an object, or the part of it that `sub` names.
     pub fn update(&self, target: &Target<'_>, object: &Value) -> Result<Value, Status> {
         let call = self.call(target)?;
-        let decoded =
-            schema::decode(&call.kind, object.to_string().as_bytes(), call.write.validation)?;
+        let decoded = schema::decode(&call.kind, object.to_string().as_bytes(), call.write.validation)?;
         value_of(self.rest.update(&call, &Update::Put(decoded.object), decoded.warnings)?)
     }
 
     /// Patches an object, or the part of it that `sub` names.
-    pub fn patch(
-        &self,
-        target: &Target<'_>,
-        patch_type: PatchType,
-        patch: &Value,
-    ) -> Result<Value, Status> {
+    pub fn patch(&self, target: &Target<'_>, patch_type: PatchType, patch: &Value) -> Result<Value, Status> {
         let call = self.call(target)?;
         let text = patch.to_string();
         value_of(self.rest.update(&call, &Update::Patch(patch_type, text.as_bytes()), Vec::new())?)
@@ -180,7 +173,8 @@ impl InProcess {
     /// Binds a pod to a node.
     pub fn bind(&self, namespace: &str, pod: &str, node: &str) -> Result<(), Status> {
         let target = Target::new("v1", "pods").in_namespace(namespace).named(pod).sub("binding");
-        self.rest.bind(&self.call(&target)?, &Value::Null, node).map(drop)
+        let binding = json!({"target": {"kind": "Node", "name": node}});
+        self.rest.bind(&self.call(&target)?, &binding).map(drop)
     }
 }
 

@@ -36,11 +36,11 @@ use crate::storage::{Store, Stored, Table, WriteError};
 pub use answer::{Answer, Object};
 pub use http::{Body, Cut, Request, Response, failure, text_response};
 pub use inprocess::{InProcess, Target, WatchEvent, Watching};
-pub use paths::AdminHandler;
-pub use tokens::admin;
 use options::WriteOptions;
+pub use paths::AdminHandler;
 use registry::Registry;
 use strategy::{Ctx, Kind, Lookup, User};
+pub use tokens::{ADMIN, admin};
 
 /// The API server without its sockets.
 pub struct Rest {

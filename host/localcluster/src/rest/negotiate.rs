@@ -47,8 +47,7 @@ fn clauses(header: &str) -> Vec<Clause<'_>> {
         .map(|clause| {
             let mut parts = clause.split(';').map(str::trim);
             let media = parts.next().unwrap_or_default();
-            let mut found =
-                Clause { media, quality: 1.0, transform: None, group: "", version: "" };
+            let mut found = Clause { media, quality: 1.0, transform: None, group: "", version: "" };
             for (key, value) in parts.filter_map(|part| part.split_once('=')) {
                 match key.trim() {
                     "q" => found.quality = value.parse().unwrap_or(1.0),
@@ -82,8 +81,9 @@ pub fn negotiate(header: Option<&str>) -> Result<Accept, Status> {
     let known =
         |c: &Clause<'_>| encoding(c.media).is_some() || c.media == "application/vnd.kubernetes.protobuf";
     if !clauses.iter().any(known) {
-        let mut status =
-            Status::not_acceptable(format!("406: Not Acceptable\n\nAvailable representations: {MEDIA_TYPES}"));
+        let mut status = Status::not_acceptable(format!(
+            "406: Not Acceptable\n\nAvailable representations: {MEDIA_TYPES}"
+        ));
         status.details = Some(crate::status::Details::default());
         return Err(status);
     }

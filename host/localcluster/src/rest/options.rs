@@ -47,9 +47,10 @@ impl Query {
     /// A whole number.
     pub fn number(&self, key: &str) -> Result<Option<i64>, Status> {
         let Some(value) = self.text(key) else { return Ok(None) };
-        value.parse().map(Some).map_err(|_| {
-            Status::bad_request(format!("strconv.ParseInt: parsing {value:?}: invalid syntax"))
-        })
+        value
+            .parse()
+            .map(Some)
+            .map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {value:?}: invalid syntax")))
     }
 }
 
@@ -107,8 +108,9 @@ impl WriteOptions {
             (Verb::Apply, None, _) => {
                 errors.push(FieldError::required("fieldManager", "is required for apply patch"));
             }
-            (Verb::Patch, _, Some(_)) => errors
-                .push(FieldError::forbidden("force", "may not be specified for non-apply patch")),
+            (Verb::Patch, _, Some(_)) => {
+                errors.push(FieldError::forbidden("force", "may not be specified for non-apply patch"))
+            }
             _ => {}
         }
         if let Some(manager) = given {
@@ -280,10 +282,8 @@ impl ListOptions {
             }
         }
         if self.send_initial_events.is_some() {
-            errors.push(FieldError::forbidden(
-                "sendInitialEvents",
-                "sendInitialEvents is forbidden for list",
-            ));
+            errors
+                .push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
         }
     }
 

@@ -56,8 +56,7 @@ pub fn route(raw: &str) -> Option<Route> {
     let path = percent_decode_str(raw).decode_utf8().ok()?;
     let trimmed = path.strip_prefix('/').unwrap_or(&path);
     let trimmed = trimmed.strip_suffix('/').unwrap_or(trimmed);
-    let segments: Vec<&str> =
-        if trimmed.is_empty() { Vec::new() } else { trimmed.split('/').collect() };
+    let segments: Vec<&str> = if trimmed.is_empty() { Vec::new() } else { trimmed.split('/').collect() };
     let (group, rest) = match segments.as_slice() {
         ["api"] => return Some(Route::Core),
         ["apis"] => return Some(Route::Groups),
@@ -67,11 +66,8 @@ pub fn route(raw: &str) -> Option<Route> {
         other => return Some(Route::Other(other.iter().map(|s| (*s).into()).collect())),
     };
     let [version, rest @ ..] = rest else { return None };
-    let mut found = ResourcePath {
-        group: group.into(),
-        version: (*version).into(),
-        ..ResourcePath::default()
-    };
+    let mut found =
+        ResourcePath { group: group.into(), version: (*version).into(), ..ResourcePath::default() };
     let mut rest = rest;
     if let ["watch", tail @ ..] = rest {
         found.watch = true;
@@ -140,10 +136,7 @@ mod tests {
     fn other_paths_are_told_apart() {
         assert_eq!(route("/apis"), Some(Route::Groups));
         assert_eq!(route("/apis/apps/"), Some(Route::Group("apps".into())));
-        assert_eq!(
-            route("/api/v1"),
-            Some(Route::Version { group: String::new(), version: "v1".into() })
-        );
+        assert_eq!(route("/api/v1"), Some(Route::Version { group: String::new(), version: "v1".into() }));
         assert_eq!(route("/"), Some(Route::Other(Vec::new())));
         assert_eq!(route("/api/v1/pods/%zz"), None);
         assert_eq!(route("/api/v1/pods/%"), None);

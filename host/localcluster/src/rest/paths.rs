@@ -52,11 +52,7 @@ impl Rest {
     }
 
     /// Paths that need one.
-    pub(super) fn other_path(
-        &self,
-        request: &Request,
-        segments: &[String],
-    ) -> Result<Response, Status> {
+    pub(super) fn other_path(&self, request: &Request, segments: &[String]) -> Result<Response, Status> {
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         let kinds = self.registry.kinds();
         match segments.as_slice() {
@@ -66,15 +62,16 @@ impl Rest {
                     paths.push(format!("/apis/{}", kind.group));
                     paths.push(format!("/apis/{}/{}", kind.group, kind.version));
                 }
-                paths.extend(["healthz", "livez", "openapi/v3", "readyz", "version"].map(|p| format!("/{p}")));
+                paths
+                    .extend(["healthz", "livez", "openapi/v3", "readyz", "version"].map(|p| format!("/{p}")));
                 paths.sort();
                 paths.dedup();
                 Ok(object_response(200, json!({ "paths": paths }).to_string().into(), false))
             }
-            ["openapi", "v3"] => {
-                Ok(self.openapi(request, &discovery::openapi_index(&kinds)))
-            }
-            ["openapi", "v3", "api", version] if kinds.versions("").is_some_and(|all| all.iter().any(|v| v == version)) => {
+            ["openapi", "v3"] => Ok(self.openapi(request, &discovery::openapi_index(&kinds))),
+            ["openapi", "v3", "api", version]
+                if kinds.versions("").is_some_and(|all| all.iter().any(|v| v == version)) =>
+            {
                 Ok(self.openapi(request, &discovery::openapi_document(&kinds, "", version)))
             }
             ["openapi", "v3", "apis", group, version]
@@ -116,8 +113,8 @@ impl Rest {
                 done(json!({ "faults": rules }))
             }
             (["faults"], &Method::POST) => {
-                let rule = Rule::parse(&request.body)
-                    .map_err(|error| Status::bad_request(error.to_string()))?;
+                let rule =
+                    Rule::parse(&request.body).map_err(|error| Status::bad_request(error.to_string()))?;
                 done(json!({ "id": self.faults.add(rule) }))
             }
             (["faults"], &Method::DELETE) => {
@@ -151,8 +148,7 @@ impl Rest {
 }
 
 /// Answers a request below the admin endpoint; the segments behind its name are given.
-pub type AdminHandler =
-    Arc<dyn Fn(&Request, &[&str]) -> Result<Response, Status> + Send + Sync>;
+pub type AdminHandler = Arc<dyn Fn(&Request, &[&str]) -> Result<Response, Status> + Send + Sync>;
 
 /// Names under which health can be asked for in parts.
 const CHECKS: &[&str] = &["ping", "log", "etcd", "poststarthook"];

@@ -28,7 +28,13 @@ impl Filter {
         for label in fields.terms().iter().map(|term| term.field.as_str()) {
             let common = matches!(label, "metadata.name" | "metadata.namespace");
             if !common && !kind.strategy.supports_field(label) {
-                return Err(Status::bad_request(format!("field label not supported: {label}")));
+                return Err(Status::bad_request(if kind.custom || kind.strategy.has_fields() {
+                    format!("field label not supported: {label}")
+                } else {
+                    format!(
+                        "{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                    )
+                }));
             }
         }
         Ok(Self { labels, fields })
@@ -83,8 +89,8 @@ impl Rest {
             version = parse_version(&options.resource_version)?;
             self.wait_for(version).await?;
             // A page at a version is that version's, unless the client takes any newer one.
-            let exact = options.version_match == "Exact"
-                || (options.limit > 0 && options.version_match.is_empty());
+            let exact =
+                options.version_match == "Exact" || (options.limit > 0 && options.version_match.is_empty());
             if version > 0 && exact {
                 range.at = Some(version);
             }
@@ -121,10 +127,7 @@ impl Rest {
         while !reached() {
             if tokio::time::Instant::now() >= deadline {
                 return Err(Status::timeout(
-                    format!(
-                        "Too large resource version: {version}, current: {}",
-                        self.store.version()
-                    ),
+                    format!("Too large resource version: {version}, current: {}", self.store.version()),
                     1,
                 )
                 .with_cause("ResourceVersionTooLarge", "Too large resource version", ""));
@@ -135,17 +138,12 @@ impl Rest {
     }
 
     /// Objects of a namespace or of all that pass a filter; for collections.
-    pub(super) fn matching(
-        &self,
-        call: &Call,
-        filter: &Filter,
-    ) -> (Arc<Table>, crate::storage::Listing) {
+    pub(super) fn matching(&self, call: &Call, filter: &Filter) -> (Arc<Table>, crate::storage::Listing) {
         let table = self.table(&call.kind);
         let prefix = prefix(call);
         let range = Range { prefix: &prefix, ..Range::default() };
         // The present is never compacted.
-        let listing =
-            table.list(&range, &|key, object| filter.matches(key, object)).unwrap_or_default();
+        let listing = table.list(&range, &|key, object| filter.matches(key, object)).unwrap_or_default();
         (table, listing)
     }
 }
@@ -174,8 +172,6 @@ fn expired(start: Option<&str>, version: u64) -> Status {
                 Some(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(token.to_string()));
             status
         }
-        None => Status::expired(format!(
-            "The resourceVersion for the provided list is too old: {version}"
-        )),
+        None => Status::expired(format!("The resourceVersion for the provided list is too old: {version}")),
     }
 }

@@ -27,9 +27,7 @@ impl Kinds {
     fn build(all: Vec<Arc<Kind>>, generation: u64) -> Self {
         let mut kinds = Self { generation, ..Self::default() };
         for kind in &all {
-            kinds
-                .by_path
-                .insert(path(&kind.group, &kind.version, &kind.plural), kind.clone());
+            kinds.by_path.insert(path(&kind.group, &kind.version, &kind.plural), kind.clone());
             let versions = kinds.versions.entry(kind.group.clone()).or_default();
             if !versions.contains(&kind.version) {
                 versions.push(kind.version.clone());
@@ -91,12 +89,8 @@ impl Registry {
     /// Serves `kinds` as all versions of a resource, in place of what it had.
     pub fn install(&self, group: &str, plural: &str, kinds: Vec<Arc<Kind>>) {
         let mut current = self.kinds.write();
-        let mut all: Vec<_> = current
-            .all
-            .iter()
-            .filter(|k| k.group != group || k.plural != plural)
-            .cloned()
-            .collect();
+        let mut all: Vec<_> =
+            current.all.iter().filter(|k| k.group != group || k.plural != plural).cloned().collect();
         all.extend(kinds);
         *current = Arc::new(Kinds::build(all, current.generation + 1));
     }

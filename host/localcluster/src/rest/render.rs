@@ -33,9 +33,7 @@ impl IncludeObject {
             None | Some("Metadata") => Ok(Self::Metadata),
             Some("None") => Ok(Self::None),
             Some("Object") => Ok(Self::Object),
-            Some(other) => Err(Status::bad_request(format!(
-                "unrecognized includeObject value: \"{other}\""
-            ))),
+            Some(other) => Err(Status::bad_request(format!("unrecognized includeObject value: \"{other}\""))),
         }
     }
 }
@@ -89,8 +87,7 @@ impl Form {
         match self.accept.shape {
             Shape::Whole => Ok(self.whole_list(kind, list, &metadata)),
             Shape::PartialList => {
-                let items: Vec<_> =
-                    list.items.iter().map(|o| self.partial(&o.value(kind))).collect();
+                let items: Vec<_> = list.items.iter().map(|o| self.partial(&o.value(kind))).collect();
                 Ok(self.encode(&json!({
                     "kind": "PartialObjectMetadataList", "apiVersion": self.meta_version(),
                     "metadata": metadata, "items": items,
@@ -155,7 +152,10 @@ impl Form {
             .iter()
             .map(|object| {
                 let mut row = Map::new();
-                row.insert("cells".into(), table::cells(kind, object, &super::clock::seconds(self.now)).into());
+                row.insert(
+                    "cells".into(),
+                    table::cells(kind, object, &super::clock::seconds(self.now)).into(),
+                );
                 let shown = match self.include {
                     IncludeObject::None => Value::Null,
                     IncludeObject::Metadata => self.partial(object),
@@ -310,9 +310,7 @@ impl Lines {
                 };
                 finish(br#"{"type":"BOOKMARK","object":"#.to_vec(), &shaped)
             }
-            Item::Error(status) => {
-                finish(br#"{"type":"ERROR","object":"#.to_vec(), &status.to_value())
-            }
+            Item::Error(status) => finish(br#"{"type":"ERROR","object":"#.to_vec(), &status.to_value()),
         }
     }
 }

@@ -209,8 +209,7 @@ fn covers(rule: &Value, asked: &Attributes) -> bool {
         _ => true,
     };
     let any_sub = asked.resource.split_once('/').map(|(_, sub)| format!("*/{sub}"));
-    let resource =
-        has("resources", &asked.resource) || any_sub.is_some_and(|any| has("resources", &any));
+    let resource = has("resources", &asked.resource) || any_sub.is_some_and(|any| has("resources", &any));
     named && resource && has("apiGroups", &asked.group)
 }
 
@@ -274,11 +273,9 @@ fn attributes(spec: &Value, of_somebody: bool) -> Result<Attributes, Status> {
                 path: None,
             }
         }
-        (None, Some(p)) => Attributes {
-            verb: text(p, "verb"),
-            path: Some(text(p, "path")),
-            ..Attributes::default()
-        },
+        (None, Some(p)) => {
+            Attributes { verb: text(p, "verb"), path: Some(text(p, "path")), ..Attributes::default() }
+        }
         (None, None) => Attributes::default(),
     })
 }

@@ -72,11 +72,7 @@ pub struct Kind {
 impl Kind {
     /// `v1` or `apps/v1`.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.clone()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
     /// `"apiVersion":"v1","kind":"Pod",`: what stands in front of an object's body.
@@ -92,6 +88,11 @@ impl Kind {
     /// Namespaces: the one kind whose deletion the server itself spreads over two steps.
     pub fn is_namespace(&self) -> bool {
         self.group.is_empty() && self.plural == "namespaces"
+    }
+
+    /// Definitions of custom resources, which stay until their instances are gone.
+    pub fn is_definition(&self) -> bool {
+        self.group == "apiextensions.k8s.io" && self.plural == "customresourcedefinitions"
     }
 
     /// The subresource of that name.
@@ -232,13 +233,7 @@ pub trait Strategy: Send + Sync {
     }
 
     /// Checks a change, metadata included.
-    fn validate_update(
-        &self,
-        _ctx: &Ctx<'_>,
-        _sub: &str,
-        _old: &Value,
-        _new: &Value,
-    ) -> Vec<FieldError> {
+    fn validate_update(&self, _ctx: &Ctx<'_>, _sub: &str, _old: &Value, _new: &Value) -> Vec<FieldError> {
         Vec::new()
     }
 
@@ -260,6 +255,16 @@ pub trait Strategy: Send + Sync {
     /// Whether a field selector may name `label` (beyond name and namespace).
     fn supports_field(&self, _label: &str) -> bool {
         false
+    }
+
+    /// Whether it has selectable fields of its own; refusals of other fields differ by that.
+    fn has_fields(&self) -> bool {
+        false
+    }
+
+    /// A warning that goes with every answer, as of a deprecated version.
+    fn deprecation(&self) -> Option<String> {
+        None
     }
 
     /// What a delete without a policy does with dependents.

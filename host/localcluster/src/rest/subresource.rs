@@ -9,7 +9,7 @@ use super::answer::{Answer, Object, Outcome};
 use super::http::{PatchKind, Request};
 use super::options::{DeleteOptions, Query, Verb, WriteOptions};
 use super::strategy::{Kind, StorageId, Strategy};
-use super::update::{Change, check_name};
+use super::update::{Change, check_name, uid_conflict};
 use super::{Call, Rest, body, draft, meta, meta_mut, meta_text};
 use crate::status::{FieldError, Status};
 use crate::storage::WriteError;
@@ -57,9 +57,8 @@ impl Rest {
             call.write = WriteOptions::parse(query, agent, verb)?;
         }
         let json = || body::to_json(content, &request.body, false);
-        let typed = |version: &str, kind: &str| {
-            schema::decode_as(version, kind, &json()?, call.write.validation)
-        };
+        let typed =
+            |version: &str, kind: &str| schema::decode_as(version, kind, &json()?, call.write.validation);
         match (call.sub.as_str(), &request.method) {
             ("scale", &Method::GET) => self.read_scale(&call),
             ("scale", &Method::PUT) => {
@@ -71,19 +70,14 @@ impl Rest {
                 let patch_kind = PatchKind::of(content, &call.kind)?;
                 self.patch_scale(&call, patch_kind, &request.body)
             }
-            ("binding", _) => {
-                let binding = typed("v1", "Binding")?.object;
-                self.bind(&call, &binding, binding["target"]["name"].as_str().unwrap_or_default())
-            }
+            ("binding", _) => self.bind(&call, &typed("v1", "Binding")?.object),
             ("eviction", _) => self.evict(&call, &typed("policy/v1", "Eviction")?.object),
             ("token", _) => {
                 let wanted = typed("authentication.k8s.io/v1", "TokenRequest")?.object;
                 self.request_token(&call, wanted)
             }
             ("log", &Method::GET) => self.log(&call),
-            (_, &Method::GET) => {
-                self.get(&call, query.text("resourceVersion").unwrap_or_default()).await
-            }
+            (_, &Method::GET) => self.get(&call, query.text("resourceVersion").unwrap_or_default()).await,
             (_, &Method::PUT) => {
                 let text = body::to_json(content, &request.body, call.kind.custom)?;
                 let decoded = schema::decode(&call.kind, &text, call.write.validation)?;
@@ -123,6 +117,7 @@ impl Rest {
                 );
                 return Err(Status::conflict(&kind.group, &kind.plural, &call.name, text));
             }
+            check_scale(&call.name, &scale)?;
             kind.strategy.set_scale(kind, object, &scale)?;
             let version = meta_text(&scale, "resourceVersion");
             if let (Some(meta), false) = (meta_mut(object), version.is_empty()) {
@@ -140,9 +135,7 @@ impl Rest {
         let options = self.patch_options(call, &self.clock.seconds());
         self.write_scale(call, &|present| {
             let patched = match patch_kind.change(text) {
-                Change::Patch(patch_type, text) => {
-                    patch::apply(&SCALE, patch_type, present, text, &options)?
-                }
+                Change::Patch(patch_type, text) => patch::apply(&SCALE, patch_type, present, text, &options)?,
                 _ => patch::apply_ssa(&SCALE, Some(present), text, &options)?,
             };
             check_name(call, &patched.object)?;
@@ -151,7 +144,15 @@ impl Rest {
     }
 
     /// Binds a pod to a node.
-    pub(super) fn bind(&self, call: &Call, binding: &Value, node: &str) -> Result<Answer, Status> {
+    pub(super) fn bind(&self, call: &Call, binding: &Value) -> Result<Answer, Status> {
+        let target = &binding["target"];
+        let of_kind = target["kind"].as_str().unwrap_or_default();
+        if !matches!(of_kind, "" | "Node") {
+            return Err(Status::server_error(format!(
+                "target.kind: Unsupported value: {of_kind:?}: supported values: \"Node\", \"<empty>\""
+            )));
+        }
+        let node = target["name"].as_str().unwrap_or_default();
         if node.is_empty() {
             return Err(Status::server_error("target.name: Required value"));
         }
@@ -163,26 +164,17 @@ impl Rest {
             let current = table.get(&key).ok_or_else(|| kind.not_found(&call.name))?;
             let old = current.value();
             let mut pod = old.clone();
-            let refuse =
-                |text: String| Err(Status::conflict("", "pods/binding", &call.name, text));
-            if meta(&pod).contains_key("deletionTimestamp") {
-                return refuse(format!(
-                    "pod {} is being deleted, cannot be assigned to a host",
-                    call.name
-                ));
-            }
             let uid = meta_text(binding, "uid");
             if !uid.is_empty() && uid != meta_text(&pod, "uid") {
-                return refuse(format!(
-                    "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-                    meta_text(&pod, "uid")
-                ));
+                let call = Call { kind: kind.clone(), ..call.clone() };
+                return Err(uid_conflict(&call, uid, meta_text(&pod, "uid")));
+            }
+            let refuse = |text: String| Err(Status::conflict("", "pods/binding", &call.name, text));
+            if meta(&pod).contains_key("deletionTimestamp") {
+                return refuse(format!("pod {} is being deleted, cannot be assigned to a host", call.name));
             }
             if let Some(present) = pod["spec"]["nodeName"].as_str().filter(|n| !n.is_empty()) {
-                return refuse(format!(
-                    "pod {} is already assigned to node \"{present}\"",
-                    call.name
-                ));
+                return refuse(format!("pod {} is already assigned to node \"{present}\"", call.name));
             }
             let gates = pod["spec"]["schedulingGates"].as_array().is_some_and(|g| !g.is_empty());
             if gates {
@@ -234,7 +226,7 @@ impl Rest {
         options.dry_run |= call.write.dry_run;
         let table = self.table(&call.kind);
         let stored = table.get(&call.key()).ok_or_else(|| call.kind.not_found(&call.name))?;
-        self.check_namespace_lives(call)?;
+        self.check_namespace_lives(call, &call.name)?;
         let pod = stored.value();
         admission::check_eviction(&self.ctx(call), &pod, options.dry_run)?;
         self.delete(call, &options)?;
@@ -291,6 +283,15 @@ impl Rest {
         }
         Ok(Answer::ok(&call.kind, Outcome::Text(String::new())))
     }
+}
+
+fn check_scale(name: &str, scale: &Value) -> Result<(), Status> {
+    let replicas = &scale["spec"]["replicas"];
+    if replicas.as_i64().is_none_or(|n| n >= 0) {
+        return Ok(());
+    }
+    let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
+    Err(Status::invalid("autoscaling", "Scale", name, vec![error]))
 }
 
 fn copy_annotations(binding: &Value, pod: &mut Value) {

@@ -65,10 +65,8 @@ impl Tokens {
     fn sign(&self, text: &str) -> [u8; 32] {
         let mut block = [0u8; 64];
         block[..32].copy_from_slice(&self.key);
-        let inner = Sha256::new()
-            .chain_update(block.map(|b| b ^ 0x36))
-            .chain_update(text.as_bytes())
-            .finalize();
+        let inner =
+            Sha256::new().chain_update(block.map(|b| b ^ 0x36)).chain_update(text.as_bytes()).finalize();
         Sha256::new().chain_update(block.map(|b| b ^ 0x5c)).chain_update(inner).finalize().into()
     }
 
@@ -90,10 +88,13 @@ fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |diff, (x, y)| diff | (x ^ y)) == 0
 }
 
+/// Name of the administrator.
+pub const ADMIN: &str = "admin";
+
 /// The administrator.
 pub fn admin() -> User {
     User {
-        name: "kubernetes-admin".into(),
+        name: ADMIN.into(),
         groups: vec!["system:masters".into(), "system:authenticated".into()],
         ..User::default()
     }
@@ -172,11 +173,8 @@ mod tests {
         key[..4].copy_from_slice(b"Jefe");
         let tokens = Tokens::new(key, String::new());
         let expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
-        let hex: String = tokens
-            .sign("what do ya want for nothing?")
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hex: String =
+            tokens.sign("what do ya want for nothing?").iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex, expected);
     }
 

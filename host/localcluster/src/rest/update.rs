@@ -6,14 +6,12 @@ use serde_json::Value;
 
 use super::answer::{Answer, Object, Outcome};
 use super::create::{check_namespace, named, version_required};
-use super::{
-    Call, Rest, add_type_meta, draft, drop_type_meta, finalizers, meta, meta_mut, meta_text,
-};
 use super::strategy::Kind;
+use super::{Call, Rest, add_type_meta, draft, drop_type_meta, finalizers, meta, meta_mut, meta_text};
+use crate::admission;
 use crate::patch::{self, PatchOptions, PatchType};
 use crate::status::Status;
 use crate::storage::{Stored, WriteError};
-use crate::admission;
 
 /// Where the new object comes from.
 pub enum Change<'a> {
@@ -39,12 +37,7 @@ impl Change<'_> {
 
 impl Rest {
     /// Carries out a change; `warnings` are those of the body.
-    pub fn update(
-        &self,
-        call: &Call,
-        change: &Change<'_>,
-        warnings: Vec<String>,
-    ) -> Result<Answer, Status> {
+    pub fn update(&self, call: &Call, change: &Change<'_>, warnings: Vec<String>) -> Result<Answer, Status> {
         if let Change::Put(new) = change {
             check_name(call, new)?;
         }
@@ -79,14 +72,13 @@ impl Rest {
             }
             Change::Apply(text) => {
                 let now = self.clock.seconds();
-                let patched =
-                    patch::apply_ssa(&call.kind, None, text, &self.patch_options(call, &now))?;
+                let patched = patch::apply_ssa(&call.kind, None, text, &self.patch_options(call, &now))?;
                 let mut object = patched.object;
                 drop_type_meta(&mut object);
                 check_name(call, &object)?;
                 check_namespace(call, &mut object)?;
                 if !meta_text(&object, "uid").is_empty() {
-                    return Err(uid_conflict(call, &object, ""));
+                    return Err(uid_conflict(call, meta_text(&object, "uid"), ""));
                 }
                 if let Some(meta) = meta_mut(&mut object) {
                     meta.remove("resourceVersion");
@@ -127,7 +119,7 @@ impl Rest {
         if matches!(change, Change::Put(_)) {
             let uid = meta_text(&new, "uid");
             if !uid.is_empty() && uid != meta_text(&old, "uid") {
-                return Err(uid_conflict(call, &new, meta_text(&old, "uid")));
+                return Err(uid_conflict(call, uid, meta_text(&old, "uid")));
             }
         }
         self.check_version(call, &mut new, current.rv)?;
@@ -151,15 +143,11 @@ impl Rest {
         let last_finalizer_gone = goes_with_update(kind, &old, &new);
         if !last_finalizer_gone && same_content(&old, &new) {
             let outcome = Outcome::Object(Object::Stored(current.clone()));
-            return Ok(Some(
-                Answer::ok(kind, outcome).with_warnings(ctx.warnings.into_inner()),
-            ));
+            return Ok(Some(Answer::ok(kind, outcome).with_warnings(ctx.warnings.into_inner())));
         }
         if call.write.dry_run {
             let outcome = Outcome::Object(Object::Value(new));
-            return Ok(Some(
-                Answer::ok(kind, outcome).with_warnings(ctx.warnings.into_inner()),
-            ));
+            return Ok(Some(Answer::ok(kind, outcome).with_warnings(ctx.warnings.into_inner())));
         }
         let table = self.table(kind);
         let written = if last_finalizer_gone {
@@ -169,18 +157,14 @@ impl Rest {
             }
             gone.map(|_| Object::Value(new))
         } else {
-            let stored_form = if kind.strategy.is_storage_version() {
-                new
-            } else {
-                kind.strategy.to_storage(kind, new)
-            };
+            let stored_form =
+                if kind.strategy.is_storage_version() { new } else { kind.strategy.to_storage(kind, new) };
             table.update(&call.key(), current.rv, draft(kind, &stored_form)).map(Object::Stored)
         };
         match written {
-            Ok(object) => Ok(Some(
-                Answer::ok(kind, Outcome::Object(object))
-                    .with_warnings(ctx.warnings.into_inner()),
-            )),
+            Ok(object) => {
+                Ok(Some(Answer::ok(kind, Outcome::Object(object)).with_warnings(ctx.warnings.into_inner())))
+            }
             Err(WriteError::Moved) => Ok(None),
             Err(WriteError::Missing | WriteError::Exists) => Err(kind.not_found(&call.name)),
         }
@@ -263,12 +247,12 @@ pub(super) fn check_name(call: &Call, object: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-fn uid_conflict(call: &Call, new: &Value, present: &str) -> Status {
+/// The uid in a body is a precondition.
+pub(super) fn uid_conflict(call: &Call, wanted: &str, present: &str) -> Status {
     let kind = &call.kind;
     let text = format!(
-        "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {}, UID in object meta: {present}",
+        "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {present}",
         registry_key(call),
-        meta_text(new, "uid"),
     );
     Status::conflict(&kind.group, &kind.plural, &call.name, text)
 }
@@ -302,9 +286,8 @@ fn keep_system_fields(old: &Value, new: &mut Value) {
     let old = meta(old);
     let Some(new) = meta_mut(new) else { return };
     new.remove("selfLink");
-    let absent = |new: &serde_json::Map<String, Value>, key: &str| {
-        new.get(key).is_none_or(|v| v.is_null() || v == "")
-    };
+    let absent =
+        |new: &serde_json::Map<String, Value>, key: &str| new.get(key).is_none_or(|v| v.is_null() || v == "");
     let mut keep = |key: &str, always: bool| {
         if let Some(value) = old.get(key) {
             if always || absent(new, key) {
@@ -323,8 +306,8 @@ pub(super) fn goes_with_update(kind: &Kind, old: &Value, new: &Value) -> bool {
     let marked = meta(old).contains_key("deletionTimestamp");
     let grace = meta(old).get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
     // Namespaces have finalizers of their own in spec.
-    let in_spec = kind.is_namespace()
-        && new["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
+    let in_spec =
+        kind.is_namespace() && new["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
     marked && grace == 0 && finalizers(new).is_empty() && !in_spec
 }
 

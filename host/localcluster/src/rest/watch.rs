@@ -89,8 +89,7 @@ impl Rest {
         let mut initial = VecDeque::new();
         if from_present || options.send_initial_events == Some(false) && version == 0 {
             let range = Range { prefix: &prefix, ..Range::default() };
-            let listing =
-                table.list(&range, &|key, object| filter.matches(key, object)).unwrap_or_default();
+            let listing = table.list(&range, &|key, object| filter.matches(key, object)).unwrap_or_default();
             position = listing.rv.max(version);
             if initial_wanted {
                 initial = listing.items.into_iter().map(|(_, object)| object).collect();
@@ -169,15 +168,11 @@ impl Watcher {
             match self.table.events_after(self.position, BATCH) {
                 Err(compacted) => {
                     self.done = true;
-                    let text = format!(
-                        "too old resource version: {} ({})",
-                        self.position, compacted.floor
-                    );
+                    let text = format!("too old resource version: {} ({})", self.position, compacted.floor);
                     return Some(vec![Item::Error(Status::expired(text))]);
                 }
                 Ok(batch) => {
-                    let items: Vec<_> =
-                        batch.events.iter().filter_map(|event| self.item(event)).collect();
+                    let items: Vec<_> = batch.events.iter().filter_map(|event| self.item(event)).collect();
                     self.position = batch.reached;
                     if !items.is_empty() {
                         return Some(items);
@@ -221,14 +216,11 @@ impl Watcher {
         if !event.key.starts_with(&self.prefix) {
             return None;
         }
-        let whole = |change| {
-            Some(Item::Event { change, object: event.object.clone(), rv: None })
-        };
+        let whole = |change| Some(Item::Event { change, object: event.object.clone(), rv: None });
         if self.filter.is_everything() {
             return whole(event.change);
         }
-        let now = event.change != Change::Deleted
-            && self.filter.matches(&event.key, &event.object);
+        let now = event.change != Change::Deleted && self.filter.matches(&event.key, &event.object);
         let previous = event.previous.as_ref();
         let before = previous.filter(|object| self.filter.matches(&event.key, object));
         match (before, now) {
@@ -236,11 +228,9 @@ impl Watcher {
             (None, true) => whole(Change::Added),
             (Some(_), true) => whole(Change::Modified),
             (Some(_), false) if event.change == Change::Deleted => whole(Change::Deleted),
-            (Some(old), false) => Some(Item::Event {
-                change: Change::Deleted,
-                object: old.clone(),
-                rv: Some(event.rv),
-            }),
+            (Some(old), false) => {
+                Some(Item::Event { change: Change::Deleted, object: old.clone(), rv: Some(event.rv) })
+            }
         }
     }
 }

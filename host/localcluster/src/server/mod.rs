@@ -40,12 +40,7 @@ const GRACE: Duration = Duration::from_secs(5);
 type ResponseBody = UnsyncBoxBody<Bytes, Infallible>;
 
 /// Serves until `cancel`, then lets requests finish.
-pub async fn serve(
-    listener: TcpListener,
-    tls: TlsAcceptor,
-    rest: Arc<Rest>,
-    cancel: CancellationToken,
-) {
+pub async fn serve(listener: TcpListener, tls: TlsAcceptor, rest: Arc<Rest>, cancel: CancellationToken) {
     let graceful = GracefulShutdown::new();
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE).half_close(true);
@@ -122,10 +117,7 @@ impl Connection {
 fn identity(certificate: &[u8]) -> User {
     let fingerprint = crate::discovery::hash(certificate).to_lowercase();
     let id = format!("X509SHA256={fingerprint}");
-    User {
-        extra: [("authentication.kubernetes.io/credential-id".to_owned(), vec![id])].into(),
-        ..admin()
-    }
+    User { extra: [("authentication.kubernetes.io/credential-id".to_owned(), vec![id])].into(), ..admin() }
 }
 
 /// The error that makes hyper cut a connection.
@@ -171,10 +163,7 @@ async fn read(body: Incoming) -> Result<Bytes, Box<crate::rest::Response>> {
     }
 }
 
-fn convert(
-    response: crate::rest::Response,
-    cancel: &CancellationToken,
-) -> http::Response<ResponseBody> {
+fn convert(response: crate::rest::Response, cancel: &CancellationToken) -> http::Response<ResponseBody> {
     response.map(|body| match body {
         Body::Full(bytes) => Full::new(bytes).boxed_unsync(),
         Body::Stream(pieces) => {

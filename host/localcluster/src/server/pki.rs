@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose, SanType,
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -33,7 +33,9 @@ pub enum PkiError {
     #[error("cannot generate certificates: {0}")]
     Generate(#[from] rcgen::Error),
     /// What is in the directory is not usable.
-    #[error("the certificates in {path} cannot be used ({reason}); remove that directory to have new ones made")]
+    #[error(
+        "the certificates in {path} cannot be used ({reason}); remove that directory to have new ones made"
+    )]
     Unusable {
         /// Where.
         path: PathBuf,
@@ -85,8 +87,7 @@ impl Pki {
     }
 
     fn save(&self) -> Result<(), PkiError> {
-        fs::create_dir_all(&self.dir)
-            .map_err(|source| PkiError::Io { path: self.dir.clone(), source })?;
+        fs::create_dir_all(&self.dir).map_err(|source| PkiError::Io { path: self.dir.clone(), source })?;
         let texts = [&self.ca, &self.server, &self.server_key, &self.admin, &self.admin_key];
         for (name, text) in FILES.iter().zip(texts) {
             let path = self.dir.join(name);
@@ -107,13 +108,12 @@ impl Pki {
         for name in names {
             params.subject_alt_names.push(SanType::DnsName(name.try_into()?));
         }
-        let loopback: [IpAddr; 3] =
-            [[127, 0, 0, 1].into(), std::net::Ipv6Addr::LOCALHOST.into(), address];
+        let loopback: [IpAddr; 3] = [[127, 0, 0, 1].into(), std::net::Ipv6Addr::LOCALHOST.into(), address];
         params.subject_alt_names.extend(loopback.map(SanType::IpAddress));
         let server_key = KeyPair::generate()?;
         let server = params.signed_by(&server_key, &ca)?;
 
-        let mut params = self::params("kubernetes-admin", Some("system:masters"));
+        let mut params = self::params(crate::rest::ADMIN, Some("system:masters"));
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let admin_key = KeyPair::generate()?;
         let admin = params.signed_by(&admin_key, &ca)?;
@@ -129,8 +129,7 @@ impl Pki {
 
     /// The server's side of TLS; clients may show a certificate of ours.
     pub fn acceptor(&self) -> Result<TlsAcceptor, PkiError> {
-        let unusable =
-            |reason: String| PkiError::Unusable { path: self.dir.clone(), reason };
+        let unusable = |reason: String| PkiError::Unusable { path: self.dir.clone(), reason };
         let certificates = |pem: &str| -> Result<Vec<CertificateDer<'static>>, PkiError> {
             CertificateDer::pem_slice_iter(pem.as_bytes())
                 .collect::<Result<_, _>>()
@@ -141,11 +140,10 @@ impl Pki {
             roots.add(certificate).map_err(|error| unusable(error.to_string()))?;
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier =
-            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-                .allow_unauthenticated()
-                .build()
-                .map_err(|error| unusable(error.to_string()))?;
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+            .allow_unauthenticated()
+            .build()
+            .map_err(|error| unusable(error.to_string()))?;
         let key = PrivateKeyDer::from_pem_slice(self.server_key.as_bytes())
             .map_err(|error| unusable(error.to_string()))?;
         let mut config = rustls::ServerConfig::builder_with_provider(provider)

@@ -90,14 +90,7 @@ impl Draft {
         line.extend_from_slice(&self.tail);
         line.extend_from_slice(LINE_END);
         line.shrink_to_fit();
-        Stored {
-            rv,
-            line: Bytes::from(line),
-            object_at,
-            body_at,
-            labels: self.labels,
-            fields: self.fields,
-        }
+        Stored { rv, line: Bytes::from(line), object_at, body_at, labels: self.labels, fields: self.fields }
     }
 }
 
@@ -203,14 +196,7 @@ impl Stored {
         let body_at = line.len() as u16;
         line.extend_from_slice(body);
         line.extend_from_slice(LINE_END);
-        Self {
-            rv,
-            line: Bytes::from(line),
-            object_at,
-            body_at,
-            labels: labels.into(),
-            fields: fields.into(),
-        }
+        Self { rv, line: Bytes::from(line), object_at, body_at, labels: labels.into(), fields: fields.into() }
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::object::Stored;
-use super::{Store, StorageId, Table};
+use super::{StorageId, Store, Table};
 
 /// A log this long is folded into a snapshot.
 const FOLD_AT: u64 = 64 << 20;
@@ -112,13 +112,8 @@ pub(super) fn open(dir: &Path, store: &Arc<Store>) -> Result<Log, PersistError> 
     }
     store.shared.set_version(newest);
     store.snapshot().iter().for_each(|(_, _, table)| table.reset_floor(newest));
-    let mut writer = Writer {
-        dir: dir.to_owned(),
-        store: Arc::downgrade(store),
-        out: None,
-        written: 0,
-        _lock: lock,
-    };
+    let mut writer =
+        Writer { dir: dir.to_owned(), store: Arc::downgrade(store), out: None, written: 0, _lock: lock };
     // A fresh snapshot also numbers the tables anew.
     writer.fold().map_err(fail(dir))?;
     let (sender, receiver) = mpsc::channel();
@@ -256,12 +251,7 @@ impl Writer {
     }
 }
 
-fn write_name(
-    out: &mut impl Write,
-    number: u32,
-    id: &StorageId,
-    type_meta: &str,
-) -> std::io::Result<u64> {
+fn write_name(out: &mut impl Write, number: u32, id: &StorageId, type_meta: &str) -> std::io::Result<u64> {
     let header = Header {
         table: number,
         key: "".into(),
