@@ -135,7 +135,11 @@ fn add_to_history(annotations: &mut StringMap, revision: &str) {
 pub fn after_rollback(deployment: &StringMap, replica_set: &StringMap) -> StringMap {
     let own = deployment.iter().filter(|(key, _)| OWN.contains(&key.as_str()));
     let copied = replica_set.iter().filter(|(key, _)| !OWN.contains(&key.as_str()));
-    own.chain(copied).map(|(key, value)| (key.clone(), value.clone())).collect()
+    let mut wanted = StringMap::new();
+    for (key, value) in own.chain(copied) {
+        wanted.insert(key.clone(), value.clone());
+    }
+    wanted
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Old ReplicaSets that are kept for a return, and those that are not.
 
 use coxswain_sdk::Object;
+use coxswain_sdk::sort::sorted_by;
 
 use crate::annotations::revision;
 use crate::sets::Set;
@@ -10,10 +11,9 @@ use crate::view::ReplicaSet;
 /// first, and only those without pods.
 pub fn surplus(old: &[Set], limit: Option<i32>) -> Vec<&Object<ReplicaSet>> {
     let Some(limit) = limit.filter(|limit| *limit != i32::MAX) else { return Vec::new() };
-    let mut kept: Vec<&Set> =
-        old.iter().filter(|set| set.seen.as_ref().is_some_and(|seen| !seen.metadata.is_deleting())).collect();
+    let kept = old.iter().filter(|set| set.seen.as_ref().is_some_and(|seen| !seen.metadata.is_deleting()));
     // Revisions that are no numbers sort as the oldest.
-    kept.sort_by(|a, b| {
+    let mut kept = sorted_by(kept, |a, b| {
         revision(&a.annotations).cmp(&revision(&b.annotations)).then_with(|| a.age().cmp(&b.age()))
     });
     let too_many = kept.len().saturating_sub(usize::try_from(limit).unwrap_or(0));

@@ -6,6 +6,8 @@
 
 use std::cmp::Reverse;
 
+use coxswain_sdk::sort::sorted_by;
+
 use crate::annotations::{desired_replicas, max_replicas};
 use crate::bounds::Bounds;
 use crate::sets::{Set, Sets};
@@ -75,8 +77,8 @@ fn is_saturated(bounds: &Bounds, sets: &Sets) -> bool {
 fn share_out(bounds: &Bounds, sets: &mut Sets, actual: i64) {
     let allowed = if bounds.replicas > 0 { bounds.most() } else { 0 };
     let missing = allowed - sets.size();
-    let mut active: Vec<&mut Set> = sets.all_mut().filter(|set| set.is_active()).collect();
-    active.sort_by(|a, b| {
+    let active = sets.all_mut().filter(|set| set.is_active());
+    let mut active = sorted_by(active, |a, b| {
         let by_age = a.age().cmp(&b.age());
         // Of equal ones the youngest grow first, and the oldest shrink first.
         let by_age = if missing > 0 { by_age.reverse() } else { by_age };

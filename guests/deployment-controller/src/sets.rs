@@ -5,6 +5,7 @@
 //! whatever decides about sizes is plain arithmetic.
 
 use coxswain_sdk::condition::Condition;
+use coxswain_sdk::sort::sorted_by;
 use coxswain_sdk::{Object, StringMap, Time};
 
 use crate::annotations::{revision, set_sizes};
@@ -133,8 +134,7 @@ impl Sets {
     /// Tells the one with this template from the others. Of several it is the
     /// oldest, so that the choice stays the same.
     pub fn sort_out(owned: Vec<Object<ReplicaSet>>, template: &Template) -> Self {
-        let mut old: Vec<Set> = owned.into_iter().map(Set::from).collect();
-        old.sort_by(|a, b| a.age().cmp(&b.age()));
+        let mut old = sorted_by(owned.into_iter().map(Set::from), |a, b| a.age().cmp(&b.age()));
         let has_template = |set: &Set| set.seen.as_ref().is_some_and(|seen| seen.spec.template == *template);
         let new = old.iter().position(has_template).map(|at| old.remove(at));
         Self { new, old }

@@ -6,8 +6,9 @@
 //! templates, nor the other way round: the hash is only a name.
 
 use coxswain_sdk::hash::{Fnv32a, safe_encode};
+use coxswain_sdk::sort::sorted_by;
 use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Label that tells the pods of a Deployment's ReplicaSets apart.
 pub const HASH_LABEL: &str = "pod-template-hash";
@@ -112,8 +113,7 @@ fn reduce(value: &mut Value) {
                 Value::Object(fields) => fields.is_empty() && EMPTY_IS_ABSENT.contains(&name),
                 Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
             };
-            let kept = std::mem::take(fields).into_iter().filter(|(name, value)| !absent(name, value));
-            *fields = kept.collect::<Map<_, _>>();
+            fields.retain(|name, value| !absent(name, value));
         }
         Value::Array(items) => items.iter_mut().for_each(reduce),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -124,8 +124,7 @@ fn reduce(value: &mut Value) {
 fn feed(hash: &mut Fnv32a, value: &Value) {
     match value {
         Value::Object(fields) => {
-            let mut sorted: Vec<_> = fields.iter().collect();
-            sorted.sort_by_key(|(name, _)| *name);
+            let sorted = sorted_by(fields, |a, b| a.0.cmp(b.0));
             hash.write(b"{");
             for (name, value) in sorted {
                 // Texts are quoted and escaped, so that no text looks like structure.

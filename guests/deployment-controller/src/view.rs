@@ -6,7 +6,7 @@ use coxswain_sdk::intstr::IntOrString;
 use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::{DEPLOYMENTS, PODS, REPLICA_SETS};
 use coxswain_sdk::selector::LabelSelector;
-use coxswain_sdk::{ObjectMeta, Resource, StringMap, View};
+use coxswain_sdk::{ObjectMeta, Resource, StringMap, View, from_json};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -93,7 +93,9 @@ pub struct RawSelector {
 impl<'de> Deserialize<'de> for RawSelector {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Value::deserialize(deserializer)?;
-        let parsed = Option::<LabelSelector>::deserialize(&raw).map_err(serde::de::Error::custom)?;
+        // Read by the same reader as all views: another one would compile the
+        // selector's types once more.
+        let parsed: Option<LabelSelector> = from_json(&raw.to_string()).map_err(serde::de::Error::custom)?;
         Ok(Self { parsed: parsed.unwrap_or_default(), raw })
     }
 }

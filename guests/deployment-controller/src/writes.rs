@@ -101,9 +101,15 @@ pub fn deletion(seen: &Object<ReplicaSet>) -> Action {
 
 /// The second highest revision; 0 if there is none.
 pub fn last_revision(sets: &Sets) -> i64 {
-    let mut revisions: Vec<i64> = sets.all().filter_map(|set| revision(&set.annotations)).collect();
-    revisions.sort_unstable();
-    revisions.iter().rev().nth(1).copied().unwrap_or(0)
+    let (mut highest, mut second) = (0, 0);
+    for number in sets.all().filter_map(|set| revision(&set.annotations)) {
+        if number >= highest {
+            (highest, second) = (number, highest);
+        } else {
+            second = second.max(number);
+        }
+    }
+    second
 }
 
 /// Gives up a rollback.
