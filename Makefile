@@ -1,0 +1,70 @@
+# The front door. `make` alone says what there is.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+# One selection of packages for everything, so that dependencies are built once.
+CARGO_BUILD := cargo build --release --workspace --bin coxswain --bin xtask
+
+.PHONY: help
+help: ## Say what there is
+	@echo "Coxswain: a Kubernetes controller manager whose controllers are WebAssembly components."
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "To begin with: make demo"
+
+.PHONY: build
+build: tools ## Build target/release/coxswain and target/controllers/*.wasm
+	$(CARGO_BUILD)
+	$(TARGET)/release/xtask guests
+
+.PHONY: guests
+guests: tools ## Build the controllers alone: target/controllers/*.wasm
+	cargo build --release --workspace --bin xtask
+	$(TARGET)/release/xtask guests
+
+.PHONY: demo
+demo: build ## Run the manager against a small cluster in the same process
+	$(TARGET)/release/coxswain demo
+
+.PHONY: test
+test: tools ## Run all tests
+	$(CARGO_BUILD)
+	$(TARGET)/release/xtask guests --test-guests
+	cargo test --release --workspace
+
+.PHONY: parity
+parity: tools ## Compare with what kube-controller-manager does
+	$(CARGO_BUILD)
+	$(TARGET)/release/xtask guests --test-guests
+	cargo test --release --workspace --test all -- parity
+
+.PHONY: bench
+bench: build ## Measure
+	cargo bench --workspace --benches
+
+.PHONY: lint
+lint: tools ## Check format and style
+	cargo fmt --all --check
+	cargo clippy --release --workspace --all-targets -- --deny warnings
+
+.PHONY: fmt
+fmt: tools ## Format the source
+	cargo fmt --all
+
+.PHONY: clean
+clean: ## Remove all that was built
+	rm -rf "$(TARGET)"
+
+.PHONY: tools
+tools:
+	@command -v cargo > /dev/null || { \
+	  echo "Rust is not installed: there is no cargo on the path." >&2; \
+	  echo "Install rustup (https://rustup.rs, or on Debian: apt install rustup); it fetches the version in rust-toolchain.toml." >&2; \
+	  exit 1; }
+	@command -v cc > /dev/null || { \
+	  echo "There is no C compiler, which Rust needs for linking. On Debian: apt install gcc libc6-dev" >&2; \
+	  exit 1; }
