@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{Method, header};
 use serde_json::{Value, json};
 
 use super::Rest;
 use super::http::{Request, Response, cached, not_found, object_response, text};
+use super::registry::Kinds;
 use crate::discovery;
 use crate::faults::Rule;
 use crate::status::Status;
@@ -68,26 +70,30 @@ impl Rest {
                 paths.dedup();
                 Ok(object_response(200, json!({ "paths": paths }).to_string().into(), false))
             }
-            ["openapi", "v3"] => Ok(self.openapi(request, &discovery::openapi_index(&kinds))),
-            ["openapi", "v3", "api", version]
-                if kinds.versions("").is_some_and(|all| all.iter().any(|v| v == version)) =>
-            {
-                Ok(self.openapi(request, &discovery::openapi_document(&kinds, "", version)))
+            ["openapi", "v3"] => {
+                let body = discovery::openapi_index(&kinds).to_string();
+                let tag = discovery::hash(body.as_bytes());
+                Ok(self.openapi(request, body.into(), &tag))
             }
-            ["openapi", "v3", "apis", group, version]
-                if kinds.versions(group).is_some_and(|all| all.iter().any(|v| v == version)) =>
-            {
-                Ok(self.openapi(request, &discovery::openapi_document(&kinds, group, version)))
+            ["openapi", "v3", "api", version] => Ok(self.openapi_document(request, &kinds, "", version)),
+            ["openapi", "v3", "apis", group, version] => {
+                Ok(self.openapi_document(request, &kinds, group, version))
             }
             [ADMIN, rest @ ..] if self.admin_endpoint => self.admin(request, rest),
             _ => Ok(not_found()),
         }
     }
 
-    fn openapi(&self, request: &Request, document: &Value) -> Response {
-        let body = document.to_string();
-        let tag = discovery::hash(body.as_bytes());
-        let mut response = cached(request, body.into(), &tag, "application/json");
+    fn openapi_document(&self, request: &Request, kinds: &Kinds, group: &str, version: &str) -> Response {
+        if !kinds.versions(group).is_some_and(|all| all.iter().any(|v| v == version)) {
+            return not_found();
+        }
+        let (body, tag) = discovery::openapi_document(kinds, group, version);
+        self.openapi(request, body, &tag)
+    }
+
+    fn openapi(&self, request: &Request, body: Bytes, tag: &str) -> Response {
+        let mut response = cached(request, body, tag, "application/json");
         if request.query.split('&').any(|pair| pair.starts_with("hash=")) {
             // The hash is in the address, so the content behind it never changes.
             let headers = response.headers_mut();
