@@ -44,7 +44,10 @@ pub fn rust_source(release: &str, target_dir: &Path) -> Result<PathBuf> {
 
 /// Fetches the package from one suite and unpacks it.
 fn fetch(mirror: &Mirror, suite: &str, release: &str, dir: &Path) -> Result<()> {
-    let apt = dir.join("apt").join(suite);
+    // What an interruption leaves here is never taken for the whole.
+    let work = dir.with_file_name(format!("{release}.new"));
+    let _ = fs::remove_dir_all(&work);
+    let apt = work.join("apt");
     for sub in ["lists/partial", "cache/archives/partial", "download"] {
         fs::create_dir_all(apt.join(sub)).with_context(|| format!("creating {}", apt.display()))?;
     }
@@ -80,15 +83,18 @@ fn fetch(mirror: &Mirror, suite: &str, release: &str, dir: &Path) -> Result<()> 
         .map(|entry| entry.path())
         .find(|path| path.extension().is_some_and(|extension| extension == "deb"))
         .context("apt-get download left no package")?;
+    let unpacked = work.join("unpacked");
     let output = Command::new("dpkg-deb")
         .arg("-x")
         .arg(&package)
-        .arg(dir)
+        .arg(&unpacked)
         .output()
         .context("dpkg-deb is not there")?;
     ensure!(output.status.success(), "unpacking {} failed: {}", package.display(), last_line(&output.stderr));
+    let _ = fs::remove_dir_all(dir);
+    fs::rename(&unpacked, dir).with_context(|| format!("renaming {}", unpacked.display()))?;
     // Some 20 MB of lists and a package that have served.
-    let _ = fs::remove_dir_all(dir.join("apt"));
+    let _ = fs::remove_dir_all(&work);
     Ok(())
 }
 
