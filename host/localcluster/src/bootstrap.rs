@@ -37,9 +37,10 @@ fn ensure(api: &InProcess, target: Target<'_>, object: Value) -> Result<(), Stat
     if api.kind(target.api_version, target.plural).is_err() {
         return Ok(());
     }
-    match api.create(&target, &object) {
-        Err(status) if status.reason != "AlreadyExists" => Err(status),
-        _ => Ok(()),
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    match api.get(&target.named(name)) {
+        Err(status) if status.code == 404 => api.create(&target, &object).map(drop),
+        found => found.map(drop),
     }
 }
 

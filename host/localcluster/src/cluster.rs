@@ -9,12 +9,12 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::bootstrap;
 use crate::rest::clock::Clock;
 use crate::rest::{InProcess, Rest, RestConfig};
 use crate::server::pki::{Pki, PkiError, write_private};
 use crate::server::{self, kubeconfig};
 use crate::storage::{HistoryLimits, PersistError, Store};
+use crate::{bootstrap, maintenance};
 
 /// How a cluster is to be.
 #[derive(Clone, Debug)]
@@ -133,6 +133,8 @@ impl Cluster {
         let cancel = CancellationToken::new();
         let tasks = TaskTracker::new();
         tasks.spawn(crate::crd::run(rest.clone(), cancel.clone()));
+        let api = InProcess::new(rest.clone(), "kube-apiserver");
+        tasks.spawn(maintenance::run(api, cancel.clone()));
         tasks.spawn(server::serve(listener, tls, rest.clone(), cancel.clone()));
 
         let reachable = if address.ip().is_unspecified() {

@@ -9,6 +9,8 @@ pub mod crd;
 pub mod discovery;
 pub mod faults;
 pub mod kinds;
+mod maintenance;
+pub mod nodes;
 pub mod patch;
 mod proto;
 pub mod rest;

@@ -160,13 +160,10 @@ impl Rest {
     ) -> Result<Response, Status> {
         let kinds = self.registry.kinds();
         // Paths that are not served look different in the groups of custom resources.
-        let custom_group = match kinds.versions(&path.group) {
-            None => true,
-            Some(_) => kinds.all().iter().all(|k| k.group != path.group || k.custom),
-        };
+        let custom_group = || !kinds.all().iter().any(|kind| kind.group == path.group && !kind.custom);
         let kind = match kinds.find(&path.group, &path.version, &path.plural) {
             Some(kind) => kind.clone(),
-            None if custom_group => return Ok(not_found()),
+            None if custom_group() => return Ok(not_found()),
             None => return Err(Status::no_such_resource()),
         };
         let target = match Target::of(&kind, &path, &request.method) {

@@ -32,7 +32,7 @@ use serde_json::{Map, Value};
 use crate::discovery::Discovery;
 use crate::faults::Faults;
 use crate::status::Status;
-use crate::storage::{Store, Stored, Table, WriteError};
+use crate::storage::{Store, Table, WriteError};
 pub use answer::{Answer, Object};
 pub use http::{Body, Cut, Request, Response, failure, text_response};
 pub use inprocess::{InProcess, Target, WatchEvent, Watching};
@@ -51,7 +51,6 @@ pub struct Rest {
     pub(crate) faults: Faults,
     pub(crate) discovery: Discovery,
     tokens: tokens::Tokens,
-    service_range: String,
     admin_endpoint: bool,
     extra_admin: OnceLock<AdminHandler>,
 }
@@ -99,7 +98,6 @@ impl Rest {
             faults: Faults::new(config.seed),
             entropy,
             discovery: Discovery::default(),
-            service_range: "10.0.0.0/16".into(),
             admin_endpoint: config.admin_endpoint,
             extra_admin: OnceLock::new(),
         };
@@ -116,9 +114,9 @@ impl Rest {
         &self.store
     }
 
-    /// Range of cluster IPs.
-    pub fn service_range(&self) -> &str {
-        &self.service_range
+    /// Now, as objects show it.
+    pub fn now(&self) -> jiff::Timestamp {
+        self.clock.now()
     }
 
     /// Faults on request.
@@ -172,7 +170,7 @@ pub fn key(namespace: &str, name: &str) -> String {
 impl Lookup for Rest {
     fn get(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Value> {
         let (_, table) = self.lookup_table(group, plural)?;
-        table.get(&key(namespace, name)).map(|stored| with_version(&stored))
+        table.get(&key(namespace, name)).map(|stored| stored.value())
     }
 
     fn list(&self, group: &str, plural: &str, namespace: &str) -> Vec<Value> {
@@ -180,7 +178,7 @@ impl Lookup for Rest {
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         let range = crate::storage::Range { prefix: &prefix, ..Default::default() };
         let listing = table.list(&range, &|_, _| true).unwrap_or_default();
-        listing.items.iter().map(|(_, stored)| with_version(stored)).collect()
+        listing.items.iter().map(|(_, stored)| stored.value()).collect()
     }
 
     fn modify(
@@ -206,11 +204,6 @@ impl Lookup for Rest {
             }
         }
     }
-}
-
-/// The object with its version; without kind and apiVersion.
-fn with_version(stored: &Stored) -> Value {
-    stored.value()
 }
 
 /// Encodes an object in its stored form.

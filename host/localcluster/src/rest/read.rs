@@ -69,7 +69,7 @@ pub(super) fn prefix(call: &Call) -> String {
 impl Rest {
     /// One object. Any version given is a lower bound.
     pub async fn get(&self, call: &Call, resource_version: &str) -> Result<Answer, Status> {
-        let version = parse_version(resource_version)?;
+        let version = parse_version(resource_version).map_err(Status::server_error)?;
         let table = self.table(&call.kind);
         self.wait_for(version).await?;
         let stored = table.get(&call.key()).ok_or_else(|| call.kind.not_found(&call.name))?;
@@ -86,7 +86,12 @@ impl Rest {
         let table = self.table(kind);
         let mut version = 0;
         if options.continue_token.is_empty() {
-            version = parse_version(&options.resource_version)?;
+            version = parse_version(&options.resource_version)
+                .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
+            if options.resource_version == "0" {
+                // Any version will do: the answer comes from a cache there, in one piece.
+                range.limit = 0;
+            }
             self.wait_for(version).await?;
             // A page at a version is that version's, unless the client takes any newer one.
             let exact =
@@ -148,15 +153,15 @@ impl Rest {
     }
 }
 
-/// A version in a read: empty and 0 mean any.
-pub(super) fn parse_version(text: &str) -> Result<u64, Status> {
+/// A version in a read: empty and 0 mean any. The error is a text that reads differ in wrapping.
+pub(super) fn parse_version(text: &str) -> Result<u64, String> {
     if text.is_empty() {
         return Ok(0);
     }
     text.parse().map_err(|_| {
-        Status::bad_request(format!(
+        format!(
             "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
-        ))
+        )
     })
 }
 

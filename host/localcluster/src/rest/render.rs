@@ -158,7 +158,7 @@ impl Form {
                 );
                 let shown = match self.include {
                     IncludeObject::None => Value::Null,
-                    IncludeObject::Metadata => self.partial(object),
+                    IncludeObject::Metadata => self.partial(&table::shown(kind, object)),
                     IncludeObject::Object => {
                         let mut whole = object.clone();
                         super::add_type_meta(kind, &mut whole);
@@ -166,6 +166,10 @@ impl Form {
                     }
                 };
                 row.insert("object".into(), shown);
+                let conditions = table::conditions(kind, object);
+                if !conditions.is_empty() {
+                    row.insert("conditions".into(), conditions.into());
+                }
                 Value::Object(row)
             })
             .collect();

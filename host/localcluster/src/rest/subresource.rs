@@ -77,6 +77,7 @@ impl Rest {
                 self.request_token(&call, wanted)
             }
             ("log", &Method::GET) => self.log(&call),
+            ("exec" | "attach" | "portforward" | "proxy", _) => self.connect(&call),
             (_, &Method::GET) => self.get(&call, query.text("resourceVersion").unwrap_or_default()).await,
             (_, &Method::PUT) => {
                 let text = body::to_json(content, &request.body, call.kind.custom)?;
@@ -272,6 +273,23 @@ impl Rest {
         });
         wanted["status"] = json!({"token": token, "expirationTimestamp": expires});
         Ok(Answer::ok(&call.kind, Outcome::Other(wanted)).with_code(201))
+    }
+
+    /// Streams into a pod, a node or a service: nothing runs there, so there is nothing to connect to.
+    fn connect(&self, call: &Call) -> Result<Answer, Status> {
+        let kind = &call.kind;
+        let name = call.name.split(':').next().unwrap_or_default();
+        let key = super::key(&call.namespace, name);
+        let stored = self.table(kind).get(&key).ok_or_else(|| kind.not_found(name))?;
+        let object = stored.value();
+        let scheduled = object["spec"]["nodeName"].as_str().is_some_and(|n| !n.is_empty());
+        if kind.plural == "pods" && !scheduled {
+            return Err(Status::bad_request(format!("pod {name} does not have a host assigned")));
+        }
+        Err(Status::internal(format!(
+            "error dialing backend: {} {name:?} is simulated, nothing runs behind it",
+            kind.singular
+        )))
     }
 
     fn log(&self, call: &Call) -> Result<Answer, Status> {

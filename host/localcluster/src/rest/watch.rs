@@ -79,7 +79,7 @@ impl Rest {
         }
         let filter = Filter::parse(kind, &options.label_selector, &fields)?;
         let given = options.resource_version.as_str();
-        let version = parse_version(given).map_err(|status| Status::server_error(status.message))?;
+        let version = parse_version(given).map_err(Status::server_error)?;
         let table = self.table(kind);
         let changed = table.subscribe();
         let prefix = prefix(call);
