@@ -24,6 +24,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/scheme"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/kubernetes/pkg/apis/core"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // groupVersions are the ones that a server with default settings offers.
@@ -84,6 +87,103 @@ func main() {
 	write(filepath.Join(to, "schema.json.gz"), map[string]any{"kinds": kinds, "types": g.types})
 	write(filepath.Join(to, "docs.json.gz"), g.docs)
 	write(filepath.Join(to, "resources.json.gz"), resources(from))
+	in := &internal{map[string][]any{}}
+	in.structure(reflect.TypeOf(core.PodTemplateSpec{}), reflect.TypeOf(corev1.PodTemplateSpec{}))
+	write(filepath.Join(to, "internal.json.gz"), in.types)
+}
+
+// internal collects internal types, as some messages of the server show them: every field under its Go name.
+type internal struct{ types map[string][]any }
+
+// structure notes the fields of an internal type, each with the JSON name of the same field in the published type.
+func (in *internal) structure(t, published reflect.Type) string {
+	name := t.Name()
+	if _, done := in.types[name]; done {
+		return name
+	}
+	in.types[name] = nil
+	in.types[name] = in.fields(t, published)
+	return name
+}
+
+func (in *internal) fields(t, published reflect.Type) []any {
+	out := []any{}
+	for i := 0; i < t.NumField(); i++ {
+		field := t.Field(i)
+		tag := strings.Split(field.Tag.Get("json"), ",")
+		if field.Anonymous && tag[0] == "" {
+			inner, same := deref(field.Type), published
+			if f, ok := published.FieldByName(field.Name); ok {
+				same = deref(f.Type)
+			}
+			out = append(out, in.fields(inner, same)...)
+			continue
+		}
+		printed, jsonName := field.Name, ""
+		flags := ""
+		if tag[0] != "" {
+			printed = tag[0]
+			if len(tag) > 1 {
+				flags = "o"
+			}
+		}
+		other := field.Type
+		if f, ok := published.FieldByName(field.Name); ok {
+			jsonName = strings.Split(f.Tag.Get("json"), ",")[0]
+			other = f.Type
+		} else if f, ok := reflect.TypeOf(corev1.PodSpec{}).FieldByName(field.Name); ok {
+			// Fields that the published type keeps one level up.
+			jsonName = "^" + strings.Split(f.Tag.Get("json"), ",")[0]
+			other = f.Type
+		}
+		if field.Type.Kind() == reflect.Pointer {
+			flags += "p"
+		}
+		out = append(out, []any{printed, jsonName, in.expression(field.Type, other), flags})
+	}
+	return out
+}
+
+func deref(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Pointer {
+		return t.Elem()
+	}
+	return t
+}
+
+func (in *internal) expression(t, published reflect.Type) string {
+	t, published = deref(t), deref(published)
+	switch t.Kind() {
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "value"
+		}
+		return "[]" + in.expression(t.Elem(), elem(published, t))
+	case reflect.Map:
+		return "{}" + in.expression(t.Elem(), elem(published, t))
+	case reflect.Struct:
+		switch t {
+		case reflect.TypeOf(resource.Quantity{}), reflect.TypeOf(intstr.IntOrString{}), reflect.TypeOf(metav1.Time{}):
+			return "value"
+		}
+		if published.Kind() != reflect.Struct {
+			published = t
+		}
+		return in.structure(t, published)
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "bool"
+	default:
+		return "number"
+	}
+}
+
+func elem(t, instead reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		return t.Elem()
+	}
+	return instead.Elem()
 }
 
 // resources are the discovery documents of the group versions, in the order of groupVersions.

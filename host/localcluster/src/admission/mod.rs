@@ -26,8 +26,35 @@ fn is(kind: &Kind, group: &str, plural: &str) -> bool {
     kind.group == group && kind.plural == plural
 }
 
+/// Drops owners that are named twice, with a warning.
+fn dedup_owners(ctx: &Ctx<'_>, object: &mut Value) {
+    let Some(owners) = object["metadata"].get_mut("ownerReferences").and_then(Value::as_array_mut) else {
+        return;
+    };
+    let (mut kept, mut twice): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
+    for owner in owners.drain(..) {
+        if kept.contains(&owner) {
+            let uid = owner["uid"].as_str().unwrap_or("").to_owned();
+            if !twice.contains(&uid) {
+                twice.push(uid);
+            }
+        } else {
+            kept.push(owner);
+        }
+    }
+    *owners = kept;
+    if !twice.is_empty() {
+        ctx.warn(format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, \
+             and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            twice.join(", ")
+        ));
+    }
+}
+
 /// Changes a new object.
 pub fn mutate_create(ctx: &Ctx<'_>, kind: &Kind, object: &mut Value) -> Result<(), Status> {
+    dedup_owners(ctx, object);
     if is(kind, "", "pods") {
         limits::fill(ctx, object);
         pods::priority(ctx, kind, object)?;
@@ -57,12 +84,13 @@ pub fn validate_create(ctx: &Ctx<'_>, kind: &Kind, object: &Value) -> Result<(),
 
 /// Changes a changed object.
 pub fn mutate_update(
-    _ctx: &Ctx<'_>,
+    ctx: &Ctx<'_>,
     kind: &Kind,
     sub: &str,
     _old: &Value,
     new: &mut Value,
 ) -> Result<(), Status> {
+    dedup_owners(ctx, new);
     if sub.is_empty() && is(kind, "", "pods") {
         pods::tolerations(new);
     }

@@ -25,7 +25,7 @@ use serde_json::Value;
 use crate::kinds::value::{entries, flag, items, text};
 use crate::rest::strategy::{Kind, StorageId, Subresource};
 use crate::schema::{self, Decoded, FieldValidation, Notes, schema, strict_error};
-use crate::status::Status;
+use crate::status::{FieldError, Status};
 use strategy::Custom;
 
 const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
@@ -119,6 +119,13 @@ pub(crate) fn decode(
             kind.api_version()
         )));
     }
+    if given_kind != kind.kind {
+        let value: Value = serde_json::from_slice(body).unwrap_or_default();
+        let detail = format!("must be {}", kind.kind);
+        let error = FieldError::invalid("kind", &given_kind.into(), &detail);
+        let name = text(&value["metadata"], "name");
+        return Err(Status::invalid(&kind.group, given_kind, name, vec![error]));
+    }
     let refuse = |error: &str| {
         Status::bad_request(format!(
             "{given_kind} in version {:?} cannot be handled as a {}: {error}",
@@ -151,7 +158,8 @@ pub(crate) fn redecode(kind: &Kind, value: &Value) -> (Value, Notes) {
         notes = found;
     }
     if let Some(structural) = kind.strategy.structural() {
-        notes.strict.extend(structural.prune(&mut object));
+        let unknown = structural.prune(&mut object);
+        notes.strict.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
     }
     (object, notes)
 }

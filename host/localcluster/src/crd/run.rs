@@ -83,22 +83,7 @@ async fn handle(api: &InProcess, crd: &Value) -> Result<(), Status> {
     } else {
         serve(api, crd);
     }
-    if established(&changed) && !items(&crd["metadata"], "finalizers").iter().any(|f| f == FINALIZER) {
-        let patch = json!([
-            {"op": "test", "path": "/metadata/uid", "value": crd["metadata"]["uid"]},
-            add_finalizer(crd),
-        ]);
-        api.patch(&target, PatchType::Json, &patch)?;
-    }
     Ok(())
-}
-
-fn add_finalizer(crd: &Value) -> Value {
-    if items(&crd["metadata"], "finalizers").is_empty() {
-        json!({"op": "add", "path": "/metadata/finalizers", "value": [FINALIZER]})
-    } else {
-        json!({"op": "add", "path": "/metadata/finalizers/-", "value": FINALIZER})
-    }
 }
 
 fn now() -> String {

@@ -66,14 +66,8 @@ impl Custom {
         }
     }
 
-    fn check(&self, kind: &Kind, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
+    fn check(&self, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
         let mut out = Vec::new();
-        let given = text(new, "kind");
-        if !given.is_empty() && given != kind.kind {
-            let detail = format!("must be {}", kind.kind);
-            out.push(FieldError::invalid("kind", &json!(given), &detail));
-            return out;
-        }
         validate(self.structural.root(), new, "", &mut out);
         if self.rules.is_empty() {
             return out;
@@ -146,6 +140,7 @@ impl Strategy for Custom {
         if object.get("apiVersion").is_some() {
             set(&mut object, "apiVersion", self.api_version.clone());
         }
+        self.structural.prune(&mut object);
         self.structural.default(&mut object);
         object
     }
@@ -164,7 +159,7 @@ impl Strategy for Custom {
 
     fn validate_create(&self, ctx: &Ctx<'_>, object: &Value) -> Vec<FieldError> {
         let mut out = meta::create(object, self.namespaced, NameRule::Subdomain);
-        out.extend(self.check(ctx.kind, None, object));
+        out.extend(self.check(None, object));
         out
     }
 
@@ -212,9 +207,8 @@ impl Strategy for Custom {
     }
 
     fn validate_update(&self, ctx: &Ctx<'_>, _sub: &str, old: &Value, new: &Value) -> Vec<FieldError> {
-        let mut out = meta::update(old, new);
-        out.extend(out.clone());
-        out.extend(self.check(ctx.kind, Some(old), new));
+        let mut out = meta::change(old, new, self.namespaced);
+        out.extend(self.check(Some(old), new));
         out
     }
 
@@ -226,8 +220,8 @@ impl Strategy for Custom {
         self.selectable.contains(&label)
     }
 
-    fn warnings(&self, _old: Option<&Value>, _new: &Value) -> Vec<String> {
-        self.deprecation.iter().cloned().collect()
+    fn deprecation(&self) -> Option<String> {
+        self.deprecation.clone()
     }
 
     fn columns(&self) -> &Columns {

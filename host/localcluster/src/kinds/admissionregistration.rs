@@ -6,8 +6,6 @@ use super::spec::{Generation, Spec, StatusMeta};
 use super::value::{child, fill, items, items_mut, present};
 use crate::table::{AGE, Column, Columns, NAME, age, column, name, number};
 
-const GROUP: &str = "admissionregistration.k8s.io";
-
 pub(super) fn spec(plural: &str) -> Spec {
     const WEBHOOKS: &[Column] = &[NAME, number("Webhooks"), AGE];
     const POLICIES: &[Column] = &[NAME, number("Validations"), column("ParamKind"), AGE];

@@ -70,12 +70,7 @@ pub(super) fn spec(plural: &str) -> Option<Spec> {
         validate_sub: |sub, old, new| match sub {
             "approval" | "status" => {
                 let mut out = conditions(new);
-                let issued = text(&old["status"], "certificate");
-                if sub == "status" && !issued.is_empty() && issued != text(&new["status"], "certificate") {
-                    let detail = "field is immutable once set";
-                    let value = new["status"]["certificate"].clone();
-                    out.push(FieldError::invalid("status.certificate", &value, detail));
-                }
+                out.extend(changed(sub, old, new));
                 out
             }
             _ => Vec::new(),
@@ -85,6 +80,43 @@ pub(super) fn spec(plural: &str) -> Option<Spec> {
         columns: Columns::Own(COLUMNS, cells),
         ..Spec::new()
     })
+}
+
+/// What a subresource may not do: decisions stay, and only one of them sets each part.
+fn changed(sub: &str, old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    let field = "status.conditions";
+    let of = |object: &Value, ty: &str| -> Vec<Value> {
+        items(&object["status"], "conditions").iter().filter(|c| text(c, "type") == ty).cloned().collect()
+    };
+    for ty in ["Approved", "Denied", "Failed"] {
+        if of(new, ty).len() < of(old, ty).len() {
+            let detail = format!("updates may not remove a condition of type {ty:?}");
+            out.push(FieldError::forbidden(field, &detail));
+        }
+    }
+    if sub != "approval" {
+        for ty in DECISIONS {
+            let (before, after) = (of(old, ty), of(new, ty));
+            if after.len() > before.len() {
+                let detail = format!("updates may not add a condition of type {ty:?}");
+                out.push(FieldError::forbidden(field, &detail));
+            } else if after.len() == before.len() && after != before {
+                let detail = format!("updates may not modify a condition of type {ty:?}");
+                out.push(FieldError::forbidden(field, &detail));
+            }
+        }
+    }
+    let (had, has) = (text(&old["status"], "certificate"), text(&new["status"], "certificate"));
+    if had != has {
+        let field = "status.certificate";
+        if sub != "status" {
+            out.push(FieldError::forbidden(field, "updates may not set certificate content"));
+        } else if !had.is_empty() {
+            out.push(FieldError::forbidden(field, "updates may not modify existing certificate content"));
+        }
+    }
+    out
 }
 
 const DECISIONS: [&str; 2] = ["Approved", "Denied"];

@@ -52,6 +52,15 @@ pub fn create(object: &Value, namespaced: bool, rule: NameRule) -> Vec<FieldErro
     out
 }
 
+/// Checks the metadata of a changed object as the generic layer and the kind both do: what is wrong is said by each.
+pub fn change(old: &Value, new: &Value, namespaced: bool) -> Vec<FieldError> {
+    let mut out = create(new, namespaced, NameRule::PathSegment);
+    let change = update(old, new);
+    out.extend(change.clone());
+    out.extend(change);
+    out
+}
+
 /// Checks the metadata of a changed object.
 pub fn update(old: &Value, new: &Value) -> Vec<FieldError> {
     let (old, new) = (&old["metadata"], &new["metadata"]);

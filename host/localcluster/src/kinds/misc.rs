@@ -180,10 +180,11 @@ fn priority_class() -> Spec {
             let mut out = Vec::new();
             let system = text(&object["metadata"], "name").starts_with("system-");
             let value = int(object, "value");
-            if system && !matches!(value, 2_000_000_000 | 2_000_001_000) {
-                let detail =
-                    "priority class names with 'system-' prefix are reserved for system use only. error: ";
-                out.push(FieldError::forbidden("metadata.name", detail));
+            if let Some(why) = reserved(object).filter(|_| system) {
+                let detail = format!(
+                    "priority class names with 'system-' prefix are reserved for system use only. error: {why}"
+                );
+                out.push(FieldError::forbidden("metadata.name", &detail));
             } else if !system && value > 1_000_000_000 {
                 let detail = "maximum allowed value of a user defined priority is 1000000000";
                 out.push(FieldError::forbidden("value", detail));
@@ -214,6 +215,20 @@ fn priority_class() -> Spec {
         }),
         ..Spec::new()
     }
+}
+
+/// Why a class is none of those that the system makes.
+fn reserved(class: &Value) -> Option<String> {
+    let name = text(&class["metadata"], "name");
+    let wanted = match name {
+        "system-node-critical" => 2_000_001_000,
+        "system-cluster-critical" => 2_000_000_000,
+        _ => return Some(format!("{name} is not a known system priority class")),
+    };
+    if int(class, "value") != wanted {
+        return Some(format!("value of {name} PriorityClass must be {wanted}"));
+    }
+    flag(class, "globalDefault").then(|| format!("globalDefault of {name} PriorityClass must be false"))
 }
 
 fn runtime_class() -> Spec {

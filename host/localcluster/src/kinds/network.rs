@@ -11,8 +11,6 @@ use crate::selector::label_selector_text;
 use crate::status::FieldError;
 use crate::table::{AGE, Column, Columns, NAME, age, column, name};
 
-const GROUP: &str = "networking.k8s.io";
-
 pub(super) fn spec(plural: &str) -> Option<Spec> {
     Some(match plural {
         "ingresses" => ingress(),

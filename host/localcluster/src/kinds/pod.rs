@@ -30,10 +30,10 @@ pub(super) fn spec() -> Spec {
         generation: Generation::Spec,
         returns_deleted: true,
         default: pod_defaults::pod,
-        create: |_, object| {
+        create: |ctx, object| {
             let qos = resources::qos(&object["spec"]);
             set(object, "status", json!({"phase": "Pending", "qosClass": qos}));
-            gate_condition(object);
+            gate_condition(object, &ctx.now);
             Ok(())
         },
         update: |_, sub, old, new| {
@@ -62,7 +62,7 @@ pub(super) fn spec() -> Spec {
 }
 
 /// A pod with gates starts with the condition that says so.
-fn gate_condition(object: &mut Value) {
+fn gate_condition(object: &mut Value, now: &str) {
     if items(&object["spec"], "schedulingGates").is_empty() {
         return;
     }
@@ -72,7 +72,7 @@ fn gate_condition(object: &mut Value) {
         "reason": "SchedulingGated",
         "message": "Scheduling is blocked due to non-empty scheduling gates",
         "lastProbeTime": null,
-        "lastTransitionTime": null,
+        "lastTransitionTime": now,
     });
     set(child(object, "status"), "conditions", vec![condition]);
 }

@@ -21,6 +21,20 @@ pub fn pod(pod: &mut Value) {
     }
     fill(pod_spec, "enableServiceLinks", true);
     spec(pod_spec);
+    if let Some(status) = present(pod, "status") {
+        addresses(status);
+    }
+}
+
+/// The single address and the first of the list are one.
+fn addresses(status: &mut Value) {
+    let single = text(status, "podIP").to_owned();
+    let first = status["podIPs"][0]["ip"].as_str().unwrap_or("").to_owned();
+    if !single.is_empty() && single != first {
+        set(status, "podIPs", json!([{"ip": single}]));
+    } else if single.is_empty() && !first.is_empty() {
+        set(status, "podIP", first);
+    }
 }
 
 /// Limits without requests are requests.

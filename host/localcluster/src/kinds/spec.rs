@@ -148,9 +148,7 @@ impl Builtin {
     }
 
     fn meta_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
-        // The generic layer and the kind both check it, so both complain.
-        let mut out = meta::update(old, new);
-        out.extend(out.clone());
+        let mut out = meta::change(old, new, self.namespaced);
         if self.spec.core_finalizers {
             out.extend(meta::core_finalizers(new));
         }
@@ -204,9 +202,13 @@ impl Strategy for Builtin {
         }
     }
 
-    fn from_storage(&self, _kind: &Kind, object: Value) -> Value {
+    fn from_storage(&self, kind: &Kind, object: Value) -> Value {
         match self.spec.convert {
-            Some((_, from)) => from(object),
+            Some((_, from)) => {
+                let mut object = from(object);
+                schema::normalize(kind, &mut object);
+                object
+            }
             None => object,
         }
     }

@@ -8,7 +8,6 @@ use super::value::{child, entries, fill, flag, items, text};
 use crate::status::FieldError;
 use crate::table::{AGE, Column, Columns, NAME, age, column, name};
 
-const GROUP: &str = "storage.k8s.io";
 const DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
 
 pub(super) fn spec(plural: &str) -> Option<Spec> {

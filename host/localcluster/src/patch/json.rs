@@ -4,7 +4,7 @@ use json_patch::{PatchOperation, jsonptr::PointerBuf};
 use serde_json::{Map, Value};
 
 use super::go::json_type;
-use crate::status::Status;
+use crate::status::{Details, Status};
 
 const MAX_OPERATIONS: usize = 10_000;
 
@@ -27,13 +27,18 @@ pub fn apply(original: &Value, patch: &Value) -> Result<Value, Status> {
     }
     let mut result = original.clone();
     for operation in operations {
-        let refused = |why: String| Status::unprocessable(why);
         let parsed: PatchOperation =
-            serde_json::from_value(lenient(&result, operation)).map_err(|e| refused(e.to_string()))?;
-        json_patch::patch_unsafe(&mut result, std::slice::from_ref(&parsed))
-            .map_err(|e| refused(e.to_string()))?;
+            serde_json::from_value(lenient(&result, operation)).map_err(|_| unfit())?;
+        json_patch::patch_unsafe(&mut result, std::slice::from_ref(&parsed)).map_err(|_| unfit())?;
     }
     Ok(result)
+}
+
+/// What a patch that does not fit is answered with, whatever is wrong.
+fn unfit() -> Status {
+    let mut status = Status::unprocessable("the server rejected our request due to an error in our request");
+    status.details = Some(Details::default());
+    status
 }
 
 fn check_operation(operation: &Value) -> Result<(), Status> {

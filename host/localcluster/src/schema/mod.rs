@@ -76,10 +76,11 @@ pub fn decode_as(
             "no kind {kind:?} is registered for version {api_version:?}"
         )));
     };
+    let version = if given_version.is_empty() { api_version } else { &given_version };
     let (mut object, notes) =
-        decode_text(id, body).map_err(|error| unusable(&given_version, &given_kind, kind, &error, body))?;
+        decode_text(id, body).map_err(|error| unusable(version, &given_kind, kind, &error))?;
     if let Some(error) = notes.type_error {
-        return Err(unusable(&given_version, &given_kind, kind, &error, body));
+        return Err(unusable(version, &given_kind, kind, &error));
     }
     let mut warnings = Vec::new();
     match validation {
@@ -88,7 +89,7 @@ pub fn decode_as(
         FieldValidation::Strict if notes.strict.is_empty() => {}
         FieldValidation::Strict => {
             let error = strict_error(&notes.strict);
-            return Err(unusable(&given_version, &given_kind, kind, &error, body));
+            return Err(unusable(version, &given_kind, kind, &error));
         }
     }
     if let Value::Object(map) = &mut object {
@@ -110,10 +111,10 @@ pub fn decode_delete_options(body: &[u8]) -> Result<Value, Status> {
         )));
     }
     let Some(id) = schema().kind("meta.k8s.io/v1", KIND) else { return Ok(Value::Null) };
-    let refuse = |error: String| unusable(&version, &given, KIND, &error, body);
+    let refuse = |error: String| unusable(&version, &given, KIND, &error);
     let (object, notes) = decode_text(id, body).map_err(refuse)?;
     match notes.type_error {
-        Some(error) => Err(unusable(&version, &given, KIND, &error, body)),
+        Some(error) => Err(unusable(&version, &given, KIND, &error)),
         None => Ok(object),
     }
 }
@@ -257,13 +258,9 @@ fn package_of(api_version: &str) -> &str {
     }
 }
 
-fn unusable(version: &str, given: &str, kind: &str, error: &str, body: &[u8]) -> Status {
-    if given.is_empty() {
-        return Status::bad_request(format!(
-            "the object provided is unrecognized (must be of type {kind}): {error} ({})",
-            summary(body)
-        ));
-    }
+/// What does not decode; a body that does not name its kind is taken for the one wanted.
+fn unusable(version: &str, given: &str, kind: &str, error: &str) -> Status {
+    let given = if given.is_empty() { kind } else { given };
     let short = version.rsplit('/').next().unwrap_or(version);
     Status::bad_request(format!("{given} in version {short:?} cannot be handled as a {kind}: {error}"))
 }

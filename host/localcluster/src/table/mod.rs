@@ -113,6 +113,20 @@ pub fn conditions(kind: &Kind, object: &Value) -> Vec<Value> {
     if kind.group.is_empty() && kind.plural == "pods" { pod::conditions(object) } else { Vec::new() }
 }
 
+/// The object behind a row: as the server holds it, without what only the versioned form carries.
+pub fn shown(kind: &Kind, object: &Value) -> Value {
+    let mut out = json!({"metadata": object["metadata"]});
+    if kind.group == "apps" && kind.plural == "daemonsets" {
+        if let Some(Value::Object(annotations)) = out["metadata"].get_mut("annotations") {
+            annotations.remove("deprecated.daemonset.template.generation");
+            if annotations.is_empty() {
+                crate::kinds::value::remove(&mut out["metadata"], "annotations");
+            }
+        }
+    }
+    out
+}
+
 /// Age of an object as a cell.
 pub fn age(object: &Value, now: &str) -> Value {
     json!(since(text(&object["metadata"], "creationTimestamp"), now))
