@@ -12,6 +12,8 @@ mod kubelet;
 mod node;
 mod placement;
 mod sim;
+#[cfg(test)]
+mod tests;
 
 use std::{collections::BTreeMap, time::Duration};
 

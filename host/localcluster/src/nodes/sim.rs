@@ -96,14 +96,12 @@ impl Sim {
                     }
                     self.sync(&uid);
                 }
-                command = commands.recv() => match command {
-                    Some((command, reply)) => {
-                        let answer = self.on_command(command);
-                        // Whoever asked may have gone.
-                        let _ = reply.send(answer);
-                    }
-                    None => return,
-                },
+                // Without anybody left to command them, the nodes live on.
+                Some((command, reply)) = commands.recv() => {
+                    let answer = self.on_command(command);
+                    // Whoever asked may have gone.
+                    let _ = reply.send(answer);
+                }
                 _ = heartbeat.tick() => self.renew_all(),
             }
             tokio::task::coop::consume_budget().await;
@@ -127,16 +125,21 @@ impl Sim {
     fn on_node(&mut self, event: WatchEvent) {
         match event {
             WatchEvent::Added(node) | WatchEvent::Modified(node) => {
-                if self.placement.set_node(node) {
-                    for uid in std::mem::take(&mut self.homeless) {
-                        self.sync(&uid);
-                    }
-                }
+                self.take_node(node);
             }
             WatchEvent::Deleted(node) => {
                 self.placement.remove_node(node["metadata"]["name"].as_str().unwrap_or_default());
             }
             WatchEvent::Bookmark(..) | WatchEvent::Error(_) => {}
+        }
+    }
+
+    /// Pods that fitted nowhere are looked at again where a node is new or other.
+    fn take_node(&mut self, node: Value) {
+        if self.placement.set_node(node) {
+            for uid in std::mem::take(&mut self.homeless) {
+                self.sync(&uid);
+            }
         }
     }
 
@@ -196,8 +199,12 @@ impl Sim {
         };
         match result {
             Ok(again) => self.look_again(uid, again),
-            Err(status) if status.code == 404 => {}
+            // Gone meanwhile: its deletion is on its way.
+            Err(status) if status.code == 404 => {
+                tracing::debug!(uid, message = status.message, "a pod or what it needs is gone");
+            }
             Err(status) => {
+                tracing::debug!(uid, message = status.message, "a simulated kubelet or scheduler was refused");
                 if let Some(pod) = self.pods.get_mut(uid) {
                     pod.state.unsaved();
                 }
@@ -329,7 +336,7 @@ impl Sim {
             self.nodes.insert(name.clone(), Node { uid, ip, alive: true, leased: false, conditions: BTreeMap::new() });
             self.write_node_status(name)?;
             self.renew(name);
-            self.placement.set_node(made);
+            self.take_node(made);
         }
         Ok(())
     }

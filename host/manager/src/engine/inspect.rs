@@ -4,7 +4,7 @@
 //! host can run. Invariant: whoever passes imports only what the host offers and
 //! exports what it calls, so that later errors are about types alone.
 
-use wasmparser::{Parser, Payload};
+use wasmparser::{ComponentTypeRef, Parser, Payload};
 
 use super::LoadError;
 
@@ -58,7 +58,11 @@ fn names(bytes: &[u8]) -> wasmparser::Result<(Vec<String>, Vec<String>)> {
             Payload::End(_) => depth = depth.saturating_sub(1),
             Payload::ComponentImportSection(section) if depth == 1 => {
                 for import in section {
-                    imports.push(import?.name.name.to_owned());
+                    let import = import?;
+                    // A type is a name for a shape, and gives access to nothing.
+                    if !matches!(import.ty, ComponentTypeRef::Type(_)) {
+                        imports.push(import.name.name.to_owned());
+                    }
                 }
             }
             Payload::ComponentExportSection(section) if depth == 1 => {

@@ -105,9 +105,15 @@ impl Check {
     fn read(&mut self, read: &Read) {
         let at = format!("reads: {}", show(&read.resource));
         self.resource(&at, &read.resource);
-        if is_wildcard(&read.resource) && (read.whole || !read.fields.is_empty() || !read.indexes.is_empty())
-        {
-            self.problem(format!("{at}: a read of every resource gives metadata only: no fields, no indexes of its own, not whole"));
+        if is_wildcard(&read.resource) {
+            let beyond = |path: &&String| !path.starts_with("metadata.");
+            let indexed = read.indexes.iter().flat_map(|index| &index.paths);
+            let paths: Vec<_> =
+                read.fields.iter().chain(indexed).filter(beyond).map(String::as_str).collect();
+            if read.whole || !paths.is_empty() {
+                let named = if read.whole { "the whole object".to_owned() } else { paths.join(", ") };
+                self.problem(format!("{at}: a read of every resource gives metadata only, not {named}"));
+            }
         }
         for path in read.fields.iter().chain(&read.sensitive) {
             self.path(&at, path);
@@ -444,7 +450,10 @@ mod tests {
                 "index `nod` is neither built in nor declared",
             ),
             (|m| m.reads[0].fields.push("spec..x".into()), "field path `spec..x`"),
-            (|m| m.reads[0].indexes[0].name = "uid".into(), "taken by a built-in index"),
+            (
+                |m| m.reads[0].indexes.push(Index { name: "uid".into(), paths: vec!["spec.x".into()] }),
+                "taken by a built-in index",
+            ),
             (|m| m.reads.push(m.reads[0].clone()), "`v1/pods` is named twice"),
             (|m| m.reads.push(Read { whole: true, ..read(resource("*", "", "*")) }), "metadata only"),
             (|m| m.reads.push(read(resource("apps", "v1", "ReplicaSet"))), "not a resource"),
