@@ -1,0 +1,171 @@
+//! The conformance tests as one list: `parity::FAMILY::NAME` and `apiconf::FAMILY::NAME`.
+//!
+//! In: the arguments of a test binary, the environment. Out: a report that ends
+//! with `N passed, M failed`. Kept: what waits for something that is not built
+//! yet is listed as ignored, with what it waits for.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
+
+use anyhow::Context;
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use crate::{
+    apiconf,
+    parity::{
+        self, Player, families,
+        golden::report,
+        manager::{Launcher, ProcessLauncher},
+        plane::Server,
+        scenario::Scenario,
+    },
+};
+
+/// Tests at once, unless told otherwise. They mostly wait.
+const THREADS: usize = 8;
+/// Kubeconfig of an API server to play scenarios against, in the place of embedded ones.
+const KUBECONFIG: &str = "PARITY_KUBECONFIG";
+/// Command line of the manager, in the place of the one in this process.
+const MANAGER: &str = "PARITY_MANAGER_CMD";
+/// Controllers that the manager of [`MANAGER`] has, joined by commas; all if not set.
+const CONTROLLERS: &str = "PARITY_CONTROLLERS";
+
+/// Runs the conformance tests. `data` has `parity` and `apiconf`; `embedded`
+/// makes the manager that is used unless the environment names another.
+pub fn main(data: &Path, embedded: impl FnOnce() -> anyhow::Result<Arc<dyn Launcher>>) -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(THREADS);
+    match run(&arguments, data, embedded) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(
+    arguments: &Arguments,
+    data: &Path,
+    embedded: impl FnOnce() -> anyhow::Result<Arc<dyn Launcher>>,
+) -> anyhow::Result<ExitCode> {
+    let runtime = Arc::new(tokio::runtime::Builder::new_multi_thread().enable_all().build()?);
+    let launcher = match std::env::var(MANAGER) {
+        Ok(command) => Arc::new(ProcessLauncher::new(&command, named_controllers())?),
+        Err(_) => embedded()?,
+    };
+    let server = std::env::var(KUBECONFIG).map_or(Server::Embedded, |path| Server::Running(PathBuf::from(path)));
+    let mut trials = parity_trials(arguments, data, server, launcher, &runtime)?;
+    trials.extend(apiconf_trials(data, &runtime)?);
+    let mut waiting: BTreeMap<String, usize> = BTreeMap::new();
+    for trial in trials.iter().filter(|trial| trial.has_ignored_flag() && !arguments.is_filtered_out(trial)) {
+        *waiting.entry(trial.kind().to_owned()).or_default() += 1;
+    }
+    let conclusion = libtest_mimic::run(arguments, trials);
+    if !arguments.list {
+        for (what, number) in waiting {
+            println!("{number} {what}");
+        }
+        println!("{} passed, {} failed", conclusion.num_passed, conclusion.num_failed);
+    }
+    Ok(conclusion.exit_code())
+}
+
+fn named_controllers() -> Option<BTreeSet<String>> {
+    let names = std::env::var(CONTROLLERS).ok()?;
+    Some(names.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect())
+}
+
+/// Scenarios that share a control plane come one after another, the longest
+/// first: so none waits for a control plane whose users have not begun.
+fn in_order(mut scenarios: Vec<Scenario>) -> Vec<Scenario> {
+    let mut weights: BTreeMap<String, u64> = BTreeMap::new();
+    for scenario in &scenarios {
+        let weight = weights.entry(scenario.plane_key()).or_default();
+        *weight = (*weight).max(scenario.weight) + 1;
+    }
+    scenarios.sort_by_cached_key(|scenario| {
+        let key = scenario.plane_key();
+        (std::cmp::Reverse(weights[&key]), key, std::cmp::Reverse(scenario.weight), scenario.name.clone())
+    });
+    scenarios
+}
+
+fn parity_trials(
+    arguments: &Arguments,
+    data: &Path,
+    server: Server,
+    launcher: Arc<dyn Launcher>,
+    runtime: &Arc<tokio::runtime::Runtime>,
+) -> anyhow::Result<Vec<Trial>> {
+    let there = launcher.controllers();
+    let embedded = matches!(server, Server::Embedded);
+    let lacks = |scenario: &Scenario| {
+        let missing = there.as_ref().map(|there| families::missing(scenario, there)).unwrap_or_default();
+        if !missing.is_empty() {
+            return Some(format!("waiting for {}", missing.join(" and ")));
+        }
+        if scenario.cluster.metrics {
+            return Some("waiting for metrics APIs in the harness".to_owned());
+        }
+        (!embedded && families::needs_simulation(scenario)).then(|| "waiting for simulated nodes".to_owned())
+    };
+    let scenarios = in_order(parity::read(&data.join("parity/scenarios"))?);
+    let name = |scenario: &Scenario| format!("parity::{}::{}", scenario.family, scenario.name);
+    let empty = |scenario: &Scenario| Trial::test(name(scenario), || Ok(()));
+    let (waiting, ready): (Vec<_>, Vec<_>) = scenarios.into_iter().partition(|s| lacks(s).is_some());
+    let played: Vec<Scenario> = ready.into_iter().filter(|s| !arguments.is_filtered_out(&empty(s))).collect();
+    let player = Arc::new(Player::new(server, launcher, &data.join("parity/golden"), &played));
+    let mut trials: Vec<Trial> = waiting
+        .iter()
+        .map(|scenario| {
+            let reason = lacks(scenario).unwrap_or_default();
+            let failure = reason.clone();
+            Trial::test(name(scenario), move || Err(failure.into())).with_kind(reason).with_ignored_flag(true)
+        })
+        .collect();
+    trials.extend(played.into_iter().map(|scenario| {
+        let (player, runtime) = (player.clone(), runtime.clone());
+        Trial::test(name(&scenario), move || {
+            let verdict = runtime.block_on(player.play(&scenario)).map_err(|error| Failed::from(format!("{error:#}")))?;
+            let lines = report(&verdict.lines);
+            if !verdict.passed {
+                return Err(lines.into());
+            }
+            Ok(())
+        })
+    }));
+    Ok(trials)
+}
+
+fn apiconf_trials(data: &Path, runtime: &Arc<tokio::runtime::Runtime>) -> anyhow::Result<Vec<Trial>> {
+    let directory = data.join("apiconf");
+    let waiting = apiconf::read_waiting(&directory.join("waiting.txt"))?;
+    let cases = apiconf::read(&directory.join("cases"))?;
+    for name in &waiting {
+        let known = cases.iter().any(|case| case.name == *name);
+        anyhow::ensure!(known, "waiting.txt names {name:?}, and there is no such case");
+    }
+    let trial = |case: apiconf::Case| {
+        let golden = directory.join("golden").join(format!("{}.json", case.name));
+        let (name, runtime) = (format!("apiconf::{}::{}", case.family, case.name), runtime.clone());
+        let waits = waiting.contains(&case.name);
+        Trial::ignorable_test(name, move || {
+            let checked = runtime.block_on(apiconf::check(&case, &golden)).context(case.about.clone());
+            match (checked, waits) {
+                (Ok(differences), false) if differences.is_empty() => Ok(libtest_mimic::Completion::Completed),
+                (Ok(differences), true) if differences.is_empty() => {
+                    Err("passes: take it out of waiting.txt".into())
+                }
+                (Ok(_) | Err(_), true) => Ok(libtest_mimic::Completion::ignored_with("waiting")),
+                (Ok(differences), false) => Err(apiconf::report(&differences).into()),
+                (Err(error), false) => Err(format!("{error:#}").into()),
+            }
+        })
+    };
+    Ok(cases.into_iter().map(trial).collect())
+}
