@@ -121,17 +121,17 @@ fn check_import(import: &str) -> Result<(), LoadError> {
 pub(super) mod tests {
     use super::*;
 
-    /// Exports an empty component under both names, and nothing that works.
+    /// Exports an empty instance under both names, and nothing that works.
     pub(in crate::engine) fn minimal_module(mark: u8) -> Vec<u8> {
         let mut bytes = b"\0asm\x0d\0\x01\0".to_vec();
-        // One nested component.
-        bytes.extend(b"\x04\x08\0asm\x0d\0\x01\0");
+        // One instance, made of no exports.
+        bytes.extend([5, 3, 1, 1, 0]);
         let mut exports = vec![2];
         for name in EXPORTS {
             exports.extend([0, name.len() as u8]);
             exports.extend(name.as_bytes());
-            // A component, the first, without a type of its own.
-            exports.extend([4, 0, 0]);
+            // An instance, the first, without a type of its own.
+            exports.extend([5, 0, 0]);
         }
         bytes.extend([11, exports.len() as u8]);
         bytes.extend(exports);

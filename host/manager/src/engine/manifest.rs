@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Indexes that every read has.
-const BUILT_IN: [&str; 5] = ["uid", "owner", "controller", "orphan", "namespace"];
+const BUILT_IN: [&str; 6] = ["uid", "owner", "controller", "orphan", "namespace", "deleting"];
 const VERBS: [&str; 5] = ["create", "patch", "update", "delete", "deletecollection"];
 /// Most multiples of the default client limits that a module may claim.
 const MAX_MULTIPLE: u32 = 100;
@@ -97,7 +97,7 @@ impl Check {
         let group_ok = resource.group.is_empty() || resource.group.split('.').all(is_label);
         if !group_ok || !is_label(&resource.version) || !is_label(&resource.resource) {
             self.problem(format!(
-                "{at}: not a resource; expected group (may be empty), version and lower-case plural, or `*` for both group and resource"
+                "{at}: not a resource: expected group (may be empty), version and lower-case plural, or `*` for both group and resource"
             ));
         }
     }

@@ -167,7 +167,7 @@ async fn a_directory_is_followed() {
     let cancel = CancellationToken::new();
     let mut source = DirectorySource::start(dir.path().to_path_buf(), cancel.clone());
     let mut next = async || {
-        told(&[time::timeout(Duration::from_secs(20), source.next()).await.unwrap().unwrap()]).remove(0)
+        told(&[time::timeout(Duration::from_secs(60), source.next()).await.unwrap().unwrap()]).remove(0)
     };
     assert_eq!(next().await, "found a.wasm 1");
     assert_eq!(next().await, "scanned");
@@ -185,7 +185,7 @@ async fn a_single_file_is_followed() {
     let path = dir.path().join("a.wasm");
     let mut source = DirectorySource::start(path.clone(), CancellationToken::new());
     let mut next = async || {
-        told(&[time::timeout(Duration::from_secs(20), source.next()).await.unwrap().unwrap()]).remove(0)
+        told(&[time::timeout(Duration::from_secs(60), source.next()).await.unwrap().unwrap()]).remove(0)
     };
     assert_eq!(next().await, "scanned");
     fs::write(dir.path().join("b.wasm"), minimal_module(2)).unwrap();
