@@ -250,6 +250,7 @@ fn built_in(object: &Value) -> Vec<(String, Vec<Vec<String>>)> {
         ("controller".to_owned(), controllers),
         ("orphan".to_owned(), orphan),
         ("namespace".to_owned(), vec![text(&meta["namespace"])]),
+        ("deleting".to_owned(), if meta["deletionTimestamp"].is_string() { vec![vec!["true".to_owned()]] } else { Vec::new() }),
     ]
 }
 

@@ -74,7 +74,7 @@ impl Point<'_> {
                     Selected::Uid => 1,
                     Selected::Owner => 2,
                     Selected::Controller => 3,
-                    Selected::Orphan | Selected::Namespace => 4,
+                    Selected::Orphan | Selected::Namespace | Selected::Deleting => 4,
                     Selected::Declared(_) => 5,
                 };
                 (kind, resource)
@@ -365,6 +365,9 @@ fn points(record: &Record, declared: &[Values], kinds: &[usize; KINDS], mut each
             match meta.controller() {
                 Some(controller) => value(Selected::Controller, controller),
                 None => value(Selected::Orphan, "true"),
+            }
+            if meta.deleting {
+                value(Selected::Deleting, "true");
             }
             if resource != ANY {
                 for (at, values) in declared.iter().enumerate() {

@@ -41,6 +41,7 @@ pub(super) enum Selected {
     Controller,
     Orphan,
     Namespace,
+    Deleting,
     /// Position among the table's declared indexes.
     Declared(usize),
 }
@@ -54,6 +55,7 @@ impl Selected {
             "controller" => Self::Controller,
             "orphan" => Self::Orphan,
             "namespace" => Self::Namespace,
+            "deleting" => Self::Deleting,
             _ => return None,
         })
     }
@@ -471,6 +473,14 @@ impl Objects {
             }
             Some((Selected::Orphan, "true")) => table.map_or(&[], |table| &table.orphans),
             Some((Selected::Orphan, _)) => &[],
+            Some((Selected::Deleting, value)) => {
+                // Few are being deleted at a time, and fewer ask: no list of them is kept.
+                let all: &[u32] = table.map_or(&[], |table| &table.all);
+                let deleting = |id: &u32| self.slots.get(*id).is_some_and(|record| record.meta.deleting);
+                let found: Vec<u32> =
+                    if value == "true" { all.iter().copied().filter(deleting).collect() } else { Vec::new() };
+                return Cow::Owned(self.slots.part(&found, resource, namespace).to_vec());
+            }
             Some((Selected::Owner, uid)) => self.owners.get(uid).map_or(&[], |ids| ids),
             Some((Selected::Controller, uid)) => self.controllers.get(uid).map_or(&[], |ids| ids),
             Some((Selected::Declared(at), value)) => {
@@ -499,6 +509,7 @@ impl Objects {
             Selected::Controller => record.meta.controller() == Some(value),
             Selected::Orphan => value == "true" && record.meta.controller().is_none(),
             Selected::Namespace => *record.meta.namespace == *value,
+            Selected::Deleting => value == "true" && record.meta.deleting,
         }
     }
 
@@ -511,6 +522,7 @@ impl Objects {
             Selected::Owner => meta.owners.iter().map(|owner| owner.uid.to_string()).collect(),
             Selected::Controller => meta.controller().map(str::to_owned).into_iter().collect(),
             Selected::Orphan => meta.controller().is_none().then(|| "true".to_owned()).into_iter().collect(),
+            Selected::Deleting => meta.deleting.then(|| "true".to_owned()).into_iter().collect(),
             Selected::Namespace if meta.namespace.is_empty() => Values::new(),
             Selected::Namespace => Values::from_iter([meta.namespace.to_string()]),
             Selected::Declared(at) => {
