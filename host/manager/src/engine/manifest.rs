@@ -36,7 +36,7 @@ pub fn validate(manifest: &Manifest) -> Result<(), Vec<String>> {
             check.problem(format!("{at}: names no verbs"));
         }
         for verb in rule.verbs.iter().filter(|v| !VERBS.contains(&v.as_str())) {
-            check.problem(format!("{at}: unknown verb `{verb}`; there are {}", VERBS.join(", ")));
+            check.problem(format!("{at}: unknown verb `{verb}`, there are {}", VERBS.join(", ")));
         }
     }
     for rule in &manifest.lookups {
@@ -84,7 +84,7 @@ impl Check {
         for (what, value) in [("qps", manifest.client_limits.qps), ("burst", manifest.client_limits.burst)] {
             if value > MAX_MULTIPLE {
                 self.problem(format!(
-                    "client-limits.{what} is {value}; it is a multiple of the default, {MAX_MULTIPLE} at most"
+                    "client-limits.{what} is {value}, which is a multiple of the default, {MAX_MULTIPLE} at most"
                 ));
             }
         }
