@@ -16,6 +16,7 @@
 
 pub mod api;
 pub mod clock;
+pub mod connect;
 pub mod contract;
 pub mod controller;
 pub mod discovery;

@@ -27,6 +27,7 @@ pub use status::{Refusal, ResourceStatus, Status};
 use crate::{
     api::ApiClient,
     clock::SharedClock,
+    connect,
     contract::{self, SyncState},
     controller::{Controller, Shared},
     discovery::{self, DiscoveryStatus},
@@ -89,7 +90,7 @@ pub enum Error {
         server: String,
         /// Why not.
         #[source]
-        source: Box<kube::Error>,
+        source: Box<connect::Error>,
     },
     /// The engine cannot be made.
     #[error(transparent)]
@@ -126,7 +127,7 @@ impl Manager {
     /// [`Manager::shutdown`].
     pub async fn start(config: Config) -> Result<Arc<Self>, Error> {
         let server = config.kube.cluster_url.to_string();
-        let client = kube::Client::try_from(config.kube.clone())
+        let client = connect::client(config.kube.clone())
             .map_err(|source| Error::Client { server: server.clone(), source: Box::new(source) })?;
         let api = ApiClient::new(client, &user_agent("manager"));
         let registry = Registry::new();
