@@ -64,6 +64,8 @@ pub fn mutate_create(ctx: &Ctx<'_>, kind: &Kind, object: &mut Value) -> Result<(
         storage::default_class(ctx, object);
     } else if is(kind, "", "persistentvolumes") {
         storage::protect(object, "kubernetes.io/pv-protection");
+    } else if is(kind, "storage.k8s.io", "volumeattributesclasses") {
+        storage::protect(object, "kubernetes.io/vac-protection");
     } else if is(kind, "networking.k8s.io", "ingresses") {
         storage::default_ingress_class(ctx, object);
     }

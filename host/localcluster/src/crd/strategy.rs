@@ -157,7 +157,7 @@ impl Strategy for Custom {
         Ok(())
     }
 
-    fn validate_create(&self, ctx: &Ctx<'_>, object: &Value) -> Vec<FieldError> {
+    fn validate_create(&self, _ctx: &Ctx<'_>, object: &Value) -> Vec<FieldError> {
         let mut out = meta::create(object, self.namespaced, NameRule::Subdomain);
         out.extend(self.check(None, object));
         out
@@ -206,8 +206,8 @@ impl Strategy for Custom {
         Ok(())
     }
 
-    fn validate_update(&self, ctx: &Ctx<'_>, _sub: &str, old: &Value, new: &Value) -> Vec<FieldError> {
-        let mut out = meta::change(old, new, self.namespaced);
+    fn validate_update(&self, _ctx: &Ctx<'_>, _sub: &str, old: &Value, new: &Value) -> Vec<FieldError> {
+        let mut out = meta::change(old, new, self.namespaced, true);
         out.extend(self.check(Some(old), new));
         out
     }
@@ -230,6 +230,10 @@ impl Strategy for Custom {
 
     fn replicas_path(&self) -> &str {
         self.scale.as_ref().map_or("spec.replicas", |paths| paths.desired.as_str())
+    }
+
+    fn kept_on_status(&self) -> &'static [&'static str] {
+        &["metadata"]
     }
 
     fn structural(&self) -> Option<&Structural> {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::internal;
 use super::meta::{immutable, non_negative};
 use super::pod_defaults;
 use super::pod_validation;
@@ -43,9 +44,19 @@ pub(super) fn selector_and_template(out: &mut Vec<FieldError>, spec: &Value, nou
             out.push(FieldError::invalid("spec.selector", &json!({}), &detail));
         }
     }
+    if !pod_validation::selector_is_sound(selector) {
+        out.push(unsound(selector, ": invalid label selector"));
+        return;
+    }
     labels_match(out, spec);
     pod_validation::template(out, &spec["template"], "spec.template");
     always_restarts(out, spec);
+}
+
+/// A selector that cannot be evaluated.
+pub(super) fn unsound(selector: &Value, detail: &str) -> FieldError {
+    let shown = show_as("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector", selector);
+    FieldError::raw(FieldReason::Invalid, "spec.selector", format!("Invalid value: {shown}{detail}"))
 }
 
 pub(super) fn labels_match(out: &mut Vec<FieldError>, spec: &Value) {
@@ -165,7 +176,7 @@ fn deployment_strategy(out: &mut Vec<FieldError>, strategy: &Value) {
             at_most_all(out, down, field);
         }
         _ => {
-            let shown = show_as("io.k8s.api.apps.v1.DeploymentStrategy", strategy);
+            let shown = internal::capitalised(&["type", "rollingUpdate"], strategy);
             let message =
                 format!("Unsupported value: {shown}: supported values: \"Recreate\", \"RollingUpdate\"");
             out.push(FieldError::raw(FieldReason::NotSupported, "spec.strategy", message));
@@ -413,9 +424,11 @@ fn daemon_validation(object: &Value) -> Vec<FieldError> {
             }
             at_most_all(&mut out, down, field);
         }
-        other => {
-            let known = ["RollingUpdate", "OnDelete"];
-            out.push(FieldError::not_supported("spec.updateStrategy.type", &json!(other), &known));
+        _ => {
+            let shown = internal::capitalised(&["type", "rollingUpdate"], strategy);
+            let message =
+                format!("Unsupported value: {shown}: supported values: \"RollingUpdate\", \"OnDelete\"");
+            out.push(FieldError::raw(FieldReason::NotSupported, "spec.updateStrategy", message));
         }
     }
     non_negative(&mut out, "spec.revisionHistoryLimit", int(spec, "revisionHistoryLimit"));
@@ -463,6 +476,7 @@ fn daemon_cells(object: &Value, now: &str) -> Vec<Value> {
 fn controller_revision() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("Controller"), column("Revision"), AGE];
     Spec {
+        revalidates: true,
         validate: |object| {
             let mut out = Vec::new();
             if object["data"].is_null() {

@@ -49,6 +49,15 @@ pub(super) fn spec(version: &str) -> Spec {
                     );
                 }
             }
+            let version = text(&spec["scaleTargetRef"], "apiVersion");
+            if !version.contains('/') {
+                let field = "spec.scaleTargetRef.apiVersion";
+                let detail = "apiVersion must specify API group";
+                // The one scalable kind of the core group.
+                if text(&spec["scaleTargetRef"], "kind") != "ReplicationController" {
+                    out.push(FieldError::invalid(field, &json!(version), detail));
+                }
+            }
             out
         },
         ..Spec::new()

@@ -9,6 +9,7 @@ use super::pod_defaults;
 use super::pod_validation;
 use super::spec::{Generation, Spec};
 use super::value::{child, copy, empty, fill, flag, int, items, items_mut, present, set, text};
+use crate::selector::object_matches;
 use crate::status::{FieldError, FieldReason};
 use crate::table::{AGE, Column, Columns, NAME, age, column, containers, duration, name, since, wide};
 
@@ -27,6 +28,8 @@ fn job() -> Spec {
     Spec {
         generation: Generation::Spec,
         orphans: true,
+        revalidates: true,
+        unknown_field: Some(|label| format!("field label {label:?} not supported for Job")),
         unset_propagation_warning: Some(
             "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
         ),
@@ -38,8 +41,10 @@ fn job() -> Spec {
             Ok(())
         },
         validate: |object| {
-            let mut out = generated_selector(object);
+            let mut out = Vec::new();
+            generated_selector(&mut out, object);
             job_spec(&mut out, &object["spec"], "spec");
+            selector_fits(&mut out, &object["spec"]);
             out
         },
         validate_update: job_update,
@@ -106,32 +111,46 @@ fn generate_selector(object: &mut Value) {
     }
 }
 
-fn generated_selector(object: &Value) -> Vec<FieldError> {
-    let mut out = Vec::new();
+fn generated_selector(out: &mut Vec<FieldError>, object: &Value) {
     let spec = &object["spec"];
-    if flag(spec, "manualSelector") {
-        return out;
-    }
-    if spec["selector"].is_null() {
-        out.push(FieldError::required("spec.selector", ""));
-        return out;
+    if flag(spec, "manualSelector") || spec["selector"].is_null() {
+        return;
     }
     let uid = text(&object["metadata"], "uid");
+    let name = text(&object["metadata"], "name");
     let labels = &spec["template"]["metadata"]["labels"];
-    for key in ["controller-uid", UID] {
-        if text(labels, key) != uid {
-            let field = format!("spec.template.metadata.labels[{key}]");
-            out.push(FieldError::required(field, &format!("must be '{uid}'")));
+    for (key, wanted) in [("controller-uid", uid), ("job-name", name), (UID, uid), (NAME_LABEL, name)] {
+        let field = "spec.template.metadata.labels";
+        match labels[key].as_str() {
+            None => out.push(FieldError::required(field, &format!("must be '{wanted}'"))),
+            Some(found) if found != wanted => {
+                let detail = format!("must be '{wanted}'");
+                out.push(FieldError::invalid(format!("{field}[{key}]"), labels, &detail));
+            }
+            Some(_) => {}
         }
     }
-    let wanted = json!({"matchLabels": {UID: uid}});
-    let older = json!({"matchLabels": {"controller-uid": uid}});
-    if spec["selector"] != wanted && spec["selector"] != older {
+    let expected = json!({UID: uid, NAME_LABEL: name, "controller-uid": uid, "job-name": name});
+    if !object_matches(&spec["selector"], &expected) {
         let shown = show_as("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector", &spec["selector"]);
         let message = format!("Invalid value: {shown}: `selector` not auto-generated");
         out.push(FieldError::raw(FieldReason::Invalid, "spec.selector", message));
     }
-    out
+}
+
+/// The selector is there and selects the pods that the job makes.
+fn selector_fits(out: &mut Vec<FieldError>, spec: &Value) {
+    let selector = &spec["selector"];
+    if selector.is_null() {
+        out.push(FieldError::required("spec.selector", ""));
+    } else {
+        pod_validation::label_selector(out, selector, "spec.selector");
+    }
+    let labels = &spec["template"]["metadata"]["labels"];
+    if pod_validation::selector_is_sound(selector) && !object_matches(selector, labels) {
+        let detail = "`selector` does not match template `labels`";
+        out.push(FieldError::invalid("spec.template.metadata.labels", labels, detail));
+    }
 }
 
 fn job_spec(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
@@ -153,7 +172,7 @@ fn job_spec(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
     let mode = text(spec, "completionMode");
     if !matches!(mode, "" | "NonIndexed" | "Indexed") {
         let field = format!("{path}.completionMode");
-        out.push(FieldError::not_supported(field, &json!(mode), &["Indexed", "NonIndexed"]));
+        out.push(FieldError::not_supported(field, &json!(mode), &["NonIndexed", "Indexed"]));
     }
     if mode == "Indexed" {
         if spec["completions"].is_null() {
@@ -185,10 +204,11 @@ fn job_spec(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
         }
     }
     let replacement = text(spec, "podReplacementPolicy");
-    if !matches!(replacement, "" | "TerminatingOrFailed" | "Failed") {
+    let known: &[&str] =
+        if spec["podFailurePolicy"].is_null() { &["Failed", "TerminatingOrFailed"] } else { &["Failed"] };
+    if !replacement.is_empty() && !known.contains(&replacement) {
         let field = format!("{path}.podReplacementPolicy");
-        let known = ["Failed", "TerminatingOrFailed"];
-        out.push(FieldError::not_supported(field, &json!(replacement), &known));
+        out.push(FieldError::not_supported(field, &json!(replacement), known));
     }
     pod_validation::template(out, &spec["template"], &format!("{path}.template"));
     let field = format!("{path}.template.spec.restartPolicy");
@@ -204,7 +224,7 @@ fn job_spec(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
             }
         }
         other => {
-            out.push(FieldError::not_supported(field, &json!(other), &["Never", "OnFailure"]));
+            out.push(FieldError::not_supported(field, &json!(other), &["OnFailure", "Never"]));
         }
     }
 }
@@ -212,6 +232,9 @@ fn job_spec(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
 fn job_update(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     let (old, new) = (&old["spec"], &new["spec"]);
+    // A change is checked both as a new job and as a change, so the spec is checked twice.
+    job_spec(&mut out, new, "spec");
+    selector_fits(&mut out, new);
     let elastic = text(old, "completionMode") == "Indexed"
         && new["completions"] == new["parallelism"]
         && !new["completions"].is_null();

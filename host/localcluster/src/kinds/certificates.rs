@@ -108,6 +108,10 @@ fn changed(sub: &str, old: &Value, new: &Value) -> Vec<FieldError> {
         }
     }
     let (had, has) = (text(&old["status"], "certificate"), text(&new["status"], "certificate"));
+    if let Some(why) = pem_error(has) {
+        let value = json!("<certificate data>");
+        out.push(FieldError::invalid("status.certificate", &value, &why));
+    }
     if had != has {
         let field = "status.certificate";
         if sub != "status" {
@@ -117,6 +121,26 @@ fn changed(sub: &str, old: &Value, new: &Value) -> Vec<FieldError> {
         }
     }
     out
+}
+
+/// What is wrong with issued certificates, if anything.
+fn pem_error(encoded: &str) -> Option<String> {
+    if encoded.is_empty() {
+        return None;
+    }
+    let raw = STANDARD.decode(encoded).unwrap_or_default();
+    let pem = String::from_utf8_lossy(&raw);
+    let mut blocks = 0;
+    for line in pem.lines() {
+        let Some(ty) = line.strip_prefix("-----BEGIN ").and_then(|l| l.strip_suffix("-----")) else {
+            continue;
+        };
+        if ty != "CERTIFICATE" {
+            return Some(format!("only CERTIFICATE PEM blocks are allowed, found {ty:?}"));
+        }
+        blocks += 1;
+    }
+    (blocks == 0).then(|| "must contain at least one CERTIFICATE PEM block".into())
 }
 
 const DECISIONS: [&str; 2] = ["Approved", "Denied"];

@@ -159,6 +159,7 @@ fn service_account() -> Spec {
 fn endpoints() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("Endpoints"), AGE];
     Spec {
+        revalidates: true,
         create_on_update: true,
         default: |object| {
             for subset in items_mut(object, "subsets") {
@@ -192,9 +193,7 @@ fn endpoints() -> Spec {
             }
             out
         },
-        warnings: |_, _| {
-            vec!["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".into()]
-        },
+        deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
         columns: Columns::Own(COLUMNS, |object, now| {
             vec![name(object), json!(endpoints_cell(object)), age(object, now)]
         }),
@@ -226,6 +225,7 @@ fn endpoints_cell(object: &Value) -> String {
 
 fn limit_range() -> Spec {
     Spec {
+        create_on_update: true,
         revalidates: true,
         default: |object| {
             for limit in items_mut(child(object, "spec"), "limits") {

@@ -24,6 +24,7 @@ const FIELDS: &[&str] = &[
 pub(super) fn core() -> Spec {
     Spec {
         create_on_update: true,
+        checks_meta: false,
         validate: |object| {
             let mut out = Vec::new();
             let involved = text(&object["involvedObject"], "namespace");
@@ -46,6 +47,7 @@ pub(super) fn core() -> Spec {
 pub(super) fn grouped() -> Spec {
     Spec {
         create_on_update: true,
+        checks_meta: false,
         validate: |object| {
             let mut out = Vec::new();
             if object["eventTime"].is_null() {

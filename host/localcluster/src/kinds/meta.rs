@@ -53,10 +53,12 @@ pub fn create(object: &Value, namespaced: bool, rule: NameRule) -> Vec<FieldErro
 }
 
 /// Checks the metadata of a changed object as the generic layer and the kind both do: what is wrong is said by each.
-pub fn change(old: &Value, new: &Value, namespaced: bool) -> Vec<FieldError> {
+pub fn change(old: &Value, new: &Value, namespaced: bool, twice: bool) -> Vec<FieldError> {
     let mut out = create(new, namespaced, NameRule::PathSegment);
     let change = update(old, new);
-    out.extend(change.clone());
+    if twice {
+        out.extend(change.clone());
+    }
     out.extend(change);
     out
 }

@@ -8,7 +8,7 @@ use super::names;
 use super::spec::{Generation, Spec, StatusMeta};
 use super::value::{child, fill, flag, int, items, items_mut, present, set, text};
 use crate::status::FieldError;
-use crate::table::{AGE, Column, Columns, NAME, age, column, name};
+use crate::table::{AGE, Column, Columns, NAME, age, boolean, column, name, number};
 
 pub(super) fn spec(group: &str, plural: &str) -> Option<Spec> {
     Some(match (group, plural) {
@@ -18,12 +18,39 @@ pub(super) fn spec(group: &str, plural: &str) -> Option<Spec> {
         ("node.k8s.io", "runtimeclasses") => runtime_class(),
         ("resource.k8s.io", "resourceclaims") => resource_claim(),
         ("resource.k8s.io", "resourceclaimtemplates") => Spec {
+            returns_deleted: true,
+            revalidates: true,
+            columns: Columns::Own(NAME_AND_AGE, |object, now| vec![name(object), age(object, now)]),
             default: |object| claim_requests(child(child(object, "spec"), "spec")),
             validate_update: spec_is_immutable,
             ..Spec::new()
         },
-        ("resource.k8s.io", "deviceclasses") => Spec { generation: Generation::Spec, ..Spec::new() },
+        ("resource.k8s.io", "deviceclasses") => Spec {
+            generation: Generation::Spec,
+            returns_deleted: true,
+            revalidates: true,
+            columns: Columns::Own(NAME_AND_AGE, |object, now| vec![name(object), age(object, now)]),
+            ..Spec::new()
+        },
         ("resource.k8s.io", "resourceslices") => Spec {
+            returns_deleted: true,
+            unknown_field: Some(|label| {
+                format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {label}")
+            }),
+            columns: Columns::Own(SLICES, |object, now| {
+                let spec = &object["spec"];
+                let node = match text(spec, "nodeName") {
+                    "" if flag(spec, "allNodes") => "<all>",
+                    node => node,
+                };
+                vec![
+                    name(object),
+                    json!(node),
+                    json!(text(spec, "driver")),
+                    json!(text(&spec["pool"], "name")),
+                    age(object, now),
+                ]
+            }),
             generation: Generation::Spec,
             field_names: &["spec.nodeName", "spec.driver"],
             fields: |object| {
@@ -37,7 +64,7 @@ pub(super) fn spec(group: &str, plural: &str) -> Option<Spec> {
         ("flowcontrol.apiserver.k8s.io", "flowschemas") => Spec {
             generation: Generation::Spec,
             status_meta: StatusMeta::KeepAll,
-            default: |object| fill(child(object, "spec"), "matchingPrecedence", 1000),
+            default: |object| super::value::fill_zero(child(object, "spec"), "matchingPrecedence", 1000),
             ..Spec::new()
         },
         ("flowcontrol.apiserver.k8s.io", _) => {
@@ -56,6 +83,9 @@ pub(super) fn spec(group: &str, plural: &str) -> Option<Spec> {
         _ => return None,
     })
 }
+
+const NAME_AND_AGE: &[Column] = &[NAME, AGE];
+const SLICES: &[Column] = &[NAME, column("Node"), column("Driver"), column("Pool"), AGE];
 
 fn spec_is_immutable(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
@@ -90,7 +120,7 @@ fn lease() -> Spec {
 fn endpoint_slice() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("AddressType"), column("Ports"), column("Endpoints"), AGE];
     Spec {
-        generation: Generation::Content,
+        generation: Generation::ContentAndLabels,
         default: |object| {
             for port in items_mut(object, "ports") {
                 if port["name"].is_null() {
@@ -172,7 +202,7 @@ fn endpoint_slice() -> Spec {
 
 fn priority_class() -> Spec {
     const COLUMNS: &[Column] =
-        &[NAME, column("Value"), column("Global-Default"), AGE, column("PreemptionPolicy")];
+        &[NAME, number("Value"), boolean("Global-Default"), AGE, column("PreemptionPolicy")];
     Spec {
         generation: Generation::Content,
         default: |object| fill(object, "preemptionPolicy", "PreemptLowerPriority"),
@@ -234,6 +264,7 @@ fn reserved(class: &Value) -> Option<String> {
 fn runtime_class() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("Handler"), AGE];
     Spec {
+        create_on_update: true,
         unconditional: false,
         validate: |object| {
             let mut out = Vec::new();
@@ -276,6 +307,8 @@ fn claim_requests(spec: &mut Value) {
 fn resource_claim() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("State"), AGE];
     Spec {
+        returns_deleted: true,
+        revalidates: true,
         status_meta: StatusMeta::KeepAll,
         default: |object| claim_requests(child(object, "spec")),
         validate_update: spec_is_immutable,

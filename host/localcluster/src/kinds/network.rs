@@ -26,6 +26,7 @@ fn ingress() -> Spec {
     const COLUMNS: &[Column] =
         &[NAME, column("Class"), column("Hosts"), column("Address"), column("Ports"), AGE];
     Spec {
+        revalidates: true,
         generation: Generation::Spec,
         validate: ingress_validation,
         columns: Columns::Own(COLUMNS, |object, now| {
@@ -131,6 +132,7 @@ fn backend(out: &mut Vec<FieldError>, backend: &Value, path: &str) {
 fn ingress_class() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("Controller"), column("Parameters"), AGE];
     Spec {
+        revalidates: true,
         generation: Generation::Spec,
         default: |object| {
             if let Some(parameters) = super::value::present(child(object, "spec"), "parameters") {

@@ -13,6 +13,7 @@ use crate::table::{AGE, Column, Columns, NAME, age, column, name, wide};
 pub(super) fn spec() -> Spec {
     Spec {
         keeps_status: true,
+        revalidates: true,
         default: |object| {
             // A node that says nothing of what pods may use lets them use all.
             let status = child(object, "status");

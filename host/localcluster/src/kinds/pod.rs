@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::internal;
 use super::meta::invalid_all;
 use super::names;
 use super::pod_defaults;
@@ -48,6 +49,7 @@ pub(super) fn spec() -> Spec {
         validate: |object| {
             let mut out = Vec::new();
             pod_validation::spec(&mut out, &object["spec"], "spec");
+            token_volumes(&mut out, &object["spec"]);
             out
         },
         validate_update,
@@ -58,6 +60,22 @@ pub(super) fn spec() -> Spec {
         warnings: |old, new| if old.is_none() { warnings(new) } else { Vec::new() },
         columns: Columns::Own(pod::COLUMNS, pod::cells),
         ..Spec::new()
+    }
+}
+
+/// Tokens are those of a service account.
+fn token_volumes(out: &mut Vec<FieldError>, spec: &Value) {
+    if !text(spec, "serviceAccountName").is_empty() {
+        return;
+    }
+    for (i, volume) in items(spec, "volumes").iter().enumerate() {
+        for (j, source) in items(&volume["projected"], "sources").iter().enumerate() {
+            if !source["serviceAccountToken"].is_null() {
+                let field = format!("spec.volumes[{i}].projected.sources[{j}].serviceAccountToken");
+                let detail = "must not be specified when serviceAccountName is not set";
+                out.push(FieldError::forbidden(field, detail));
+            }
+        }
     }
 }
 
@@ -202,29 +220,13 @@ fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
         }
     }
     if fixed != *before {
-        let detail = format!("{ONLY}\n{}", difference(before, &fixed));
+        let detail = format!("{ONLY}\n{}", internal::pod_spec_difference(before, &fixed));
         out.push(FieldError::forbidden("spec", &detail));
     }
     out
 }
 
 const ONLY: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
-
-/// What differs, for people: the first lines of both.
-fn difference(old: &Value, new: &Value) -> String {
-    let mut out = String::new();
-    for (key, value) in new.as_object().into_iter().flatten() {
-        if old.get(key) != Some(value) {
-            out.push_str(&format!("- {key}: {}\n+ {key}: {value}\n", old[key]));
-        }
-    }
-    for (key, value) in old.as_object().into_iter().flatten() {
-        if new.get(key).is_none() {
-            out.push_str(&format!("- {key}: {value}\n"));
-        }
-    }
-    out
-}
 
 fn tolerations_only_added(out: &mut Vec<FieldError>, old: &Value, new: &Value) {
     let sans_seconds = |t: &Value| {

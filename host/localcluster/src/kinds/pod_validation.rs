@@ -421,6 +421,13 @@ fn tolerations(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
     }
 }
 
+/// Whether a label selector can be evaluated at all.
+pub fn selector_is_sound(selector: &Value) -> bool {
+    let mut errors = Vec::new();
+    label_selector(&mut errors, selector, "");
+    errors.is_empty()
+}
+
 /// Whether a label selector is well formed.
 pub fn label_selector(out: &mut Vec<FieldError>, selector: &Value, path: &str) {
     for (key, value) in entries(selector, "matchLabels") {

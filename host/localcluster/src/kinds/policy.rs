@@ -15,6 +15,7 @@ pub(super) fn spec() -> Spec {
     Spec {
         generation: Generation::Spec,
         unconditional: false,
+        checks_meta: false,
         validate: |object| {
             let mut out = Vec::new();
             let spec = &object["spec"];

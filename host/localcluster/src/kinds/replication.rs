@@ -17,7 +17,6 @@ pub(super) fn spec() -> Spec {
     Spec {
         generation: Generation::Spec,
         orphans: true,
-        revalidates: true,
         default: defaults,
         validate,
         validate_sub: |sub, _, new| {

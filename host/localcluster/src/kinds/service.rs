@@ -17,11 +17,13 @@ pub(super) fn spec() -> Spec {
     Spec {
         name: NameRule::Label1035,
         returns_deleted: true,
+        create_on_update: true,
         revalidates: true,
         default: defaults,
         allocator: Some(Box::new(Services::default())),
         validate,
         validate_update,
+        validate_sub: |sub, _, new| if sub == "status" { balancer(new) } else { Vec::new() },
         field_names: &["spec.clusterIP", "spec.type"],
         fields: |object| {
             let spec = &object["spec"];
@@ -169,6 +171,39 @@ fn ports(out: &mut Vec<FieldError>, spec: &Value) {
         }
         seen.push(key);
     }
+}
+
+fn balancer(object: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    let field = "status.loadBalancer.ingress";
+    let all = items(&object["status"]["loadBalancer"], "ingress");
+    if text(&object["spec"], "type") != "LoadBalancer" && !all.is_empty() {
+        let detail = "may only be used when `spec.type` is 'LoadBalancer'";
+        out.push(FieldError::forbidden(field, detail));
+        return out;
+    }
+    for (i, ingress) in all.iter().enumerate() {
+        let (ip, mode, host) = (text(ingress, "ip"), text(ingress, "ipMode"), text(ingress, "hostname"));
+        if !ip.is_empty() && ip.parse::<std::net::IpAddr>().is_err() {
+            let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+            out.push(FieldError::invalid(format!("{field}[{i}].ip"), &json!(ip), detail));
+        }
+        let at = format!("{field}[{i}].ipMode");
+        if !mode.is_empty() && ip.is_empty() {
+            out.push(FieldError::forbidden(at, "may not be specified when `ip` is not set"));
+        } else if !matches!(mode, "" | "VIP" | "Proxy") {
+            out.push(FieldError::not_supported(at, &json!(mode), &["Proxy", "VIP"]));
+        }
+        if !host.is_empty() {
+            let at = format!("{field}[{i}].hostname");
+            invalid_all(&mut out, &at, &json!(host), names::subdomain(host));
+            if host.parse::<std::net::IpAddr>().is_ok() {
+                let detail = "must be a DNS name, not an IP address";
+                out.push(FieldError::invalid(at, &json!(host), detail));
+            }
+        }
+    }
+    out
 }
 
 fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {

@@ -25,6 +25,8 @@ pub enum Generation {
     SpecAndAnnotations,
     /// Anything outside metadata and status.
     Content,
+    /// The same, and the labels.
+    ContentAndLabels,
 }
 
 /// What a write to `/status` keeps of the old metadata.
@@ -52,6 +54,12 @@ pub trait Allocator: Send + Sync {
 pub struct Spec {
     /// How objects may be called.
     pub name: NameRule,
+    /// The kind checks changed metadata itself, besides the generic layer.
+    pub checks_meta: bool,
+    /// Answer to a field selector with an unknown field.
+    pub unknown_field: Option<fn(&str) -> String>,
+    /// Warning of every answer about the kind.
+    pub deprecation: Option<&'static str>,
     /// Finalizers need a domain.
     pub core_finalizers: bool,
     /// A change is also checked as if it were new, metadata included.
@@ -107,6 +115,9 @@ impl Spec {
     pub fn new() -> Self {
         Self {
             name: NameRule::Subdomain,
+            checks_meta: true,
+            unknown_field: None,
+            deprecation: None,
             core_finalizers: true,
             revalidates: false,
             generation: Generation::None,
@@ -148,7 +159,7 @@ impl Builtin {
     }
 
     fn meta_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
-        let mut out = meta::change(old, new, self.namespaced);
+        let mut out = meta::change(old, new, self.namespaced, self.spec.checks_meta);
         if self.spec.core_finalizers {
             out.extend(meta::core_finalizers(new));
         }
@@ -167,6 +178,10 @@ impl Builtin {
                 old["spec"] != new["spec"] || annotations(old) != annotations(new)
             }
             Generation::Content => content(old) != content(new),
+            Generation::ContentAndLabels => {
+                let labels = |v: &Value| v["metadata"]["labels"].clone();
+                content(old) != content(new) || labels(old) != labels(new)
+            }
         };
         let generation = int(&old["metadata"], "generation") + i64::from(changed);
         set(&mut new["metadata"], "generation", generation);
@@ -352,6 +367,22 @@ impl Strategy for Builtin {
         }
         set(&mut object["spec"], "replicas", int(&scale["spec"], "replicas"));
         Ok(())
+    }
+
+    fn kept_on_status(&self) -> &'static [&'static str] {
+        match self.spec.status_meta {
+            StatusMeta::Taken => &[],
+            StatusMeta::KeepLabels => &["metadata.labels"],
+            StatusMeta::KeepAll => &["metadata"],
+        }
+    }
+
+    fn unknown_field(&self, label: &str) -> Option<String> {
+        self.spec.unknown_field.map(|words| words(label))
+    }
+
+    fn deprecation(&self) -> Option<String> {
+        self.spec.deprecation.map(str::to_owned)
     }
 
     fn columns(&self) -> &Columns {

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::apps::{counts, labels_match, not_above};
+use super::apps::{counts, labels_match, not_above, unsound};
+use super::internal;
 use super::meta::{invalid_all, non_negative};
 use super::names;
 use super::pod_defaults;
@@ -11,7 +12,7 @@ use super::scale::Scale;
 use super::spec::{Generation, Spec};
 use super::value::{child, empty, fill, int, items, items_mut, set, text};
 use super::volumes;
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldReason};
 use crate::table::{AGE, Column, Columns, NAME, age, column, containers, name, wide};
 
 pub(super) fn spec() -> Spec {
@@ -73,8 +74,9 @@ fn validate(object: &Value) -> Vec<FieldError> {
             non_negative(&mut out, "spec.updateStrategy.rollingUpdate.partition", partition);
         }
         _ => {
-            let detail = "must be 'RollingUpdate' or 'OnDelete'";
-            out.push(FieldError::invalid("spec.updateStrategy", strategy, detail));
+            let shown = internal::capitalised(&["type", "rollingUpdate"], strategy);
+            let message = format!("Invalid value: {shown}: must be 'RollingUpdate' or 'OnDelete'");
+            out.push(FieldError::raw(FieldReason::Invalid, "spec.updateStrategy", message));
         }
     }
     for key in ["whenDeleted", "whenScaled"] {
@@ -101,8 +103,12 @@ fn validate(object: &Value) -> Vec<FieldError> {
             out.push(FieldError::invalid("spec.selector", &json!({}), detail));
         }
     }
-    labels_match(&mut out, spec);
-    pod_validation::template(&mut out, &with_claims(spec), "spec.template");
+    if pod_validation::selector_is_sound(selector) {
+        labels_match(&mut out, spec);
+        pod_validation::template(&mut out, &with_claims(spec), "spec.template");
+    } else {
+        out.push(unsound(selector, ""));
+    }
     let template = &spec["template"]["spec"];
     let policy = text(template, "restartPolicy");
     if policy != "Always" {

@@ -6,7 +6,7 @@ use super::meta::immutable;
 use super::spec::{Spec, StatusMeta};
 use super::value::{child, entries, fill, flag, items, text};
 use crate::status::FieldError;
-use crate::table::{AGE, Column, Columns, NAME, age, column, name};
+use crate::table::{AGE, Column, Columns, NAME, age, boolean, column, name};
 
 const DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
 
@@ -16,7 +16,7 @@ pub(super) fn spec(plural: &str) -> Option<Spec> {
         "volumeattachments" => volume_attachment(),
         "csidrivers" => csi_driver(),
         "csinodes" => csi_node(),
-        "csistoragecapacities" => Spec { unconditional: false, ..Spec::new() },
+        "csistoragecapacities" => Spec { unconditional: false, revalidates: true, ..Spec::new() },
         "volumeattributesclasses" => attributes_class(),
         _ => return None,
     })
@@ -32,10 +32,12 @@ fn storage_class() -> Spec {
         column("Provisioner"),
         column("ReclaimPolicy"),
         column("VolumeBindingMode"),
-        column("AllowVolumeExpansion"),
+        boolean("AllowVolumeExpansion"),
         AGE,
     ];
     Spec {
+        returns_deleted: true,
+        revalidates: true,
         default: |object| {
             fill(object, "reclaimPolicy", "Delete");
             fill(object, "volumeBindingMode", "Immediate");
@@ -59,14 +61,8 @@ fn storage_class() -> Spec {
         },
         validate_update: |old, new| {
             let mut out = Vec::new();
-            for (key, detail) in [
-                ("parameters", "updates to parameters are forbidden."),
-                ("provisioner", "updates to provisioner are forbidden."),
-                ("reclaimPolicy", "updates to reclaimPolicy are forbidden."),
-            ] {
-                if old[key] != new[key] {
-                    out.push(FieldError::forbidden(key, detail));
-                }
+            for key in ["parameters", "provisioner", "reclaimPolicy"] {
+                immutable(&mut out, key, &old[key], &new[key]);
             }
             immutable(&mut out, "volumeBindingMode", &old["volumeBindingMode"], &new["volumeBindingMode"]);
             out
@@ -90,9 +86,16 @@ fn storage_class() -> Spec {
 }
 
 fn volume_attachment() -> Spec {
-    const COLUMNS: &[Column] =
-        &[NAME, column("Attacher"), column("PV"), column("Node"), column("Attached"), AGE];
+    const COLUMNS: &[Column] = &[
+        NAME,
+        Column { name: "Attacher", ty: "string", format: "name", priority: 0 },
+        column("PV"),
+        column("Node"),
+        boolean("Attached"),
+        AGE,
+    ];
     Spec {
+        returns_deleted: true,
         unconditional: false,
         status_meta: StatusMeta::KeepAll,
         validate: |object| {
@@ -133,15 +136,16 @@ fn volume_attachment() -> Spec {
 fn csi_driver() -> Spec {
     const COLUMNS: &[Column] = &[
         NAME,
-        column("AttachRequired"),
-        column("PodInfoOnMount"),
-        column("StorageCapacity"),
+        boolean("AttachRequired"),
+        boolean("PodInfoOnMount"),
+        boolean("StorageCapacity"),
         column("TokenRequests"),
-        column("RequiresRepublish"),
+        boolean("RequiresRepublish"),
         column("Modes"),
         AGE,
     ];
     Spec {
+        returns_deleted: true,
         unconditional: false,
         generation: super::spec::Generation::None,
         default: |object| {
@@ -182,6 +186,7 @@ fn csi_node() -> Spec {
     const COLUMNS: &[Column] =
         &[NAME, Column { name: "Drivers", ty: "integer", format: "", priority: 0 }, AGE];
     Spec {
+        returns_deleted: true,
         unconditional: false,
         columns: Columns::Own(COLUMNS, |object, now| {
             vec![name(object), json!(items(&object["spec"], "drivers").len()), age(object, now)]
@@ -193,6 +198,8 @@ fn csi_node() -> Spec {
 fn attributes_class() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("DriverName"), AGE];
     Spec {
+        returns_deleted: true,
+        revalidates: true,
         validate: |object| {
             let mut out = Vec::new();
             if text(object, "driverName").is_empty() {

@@ -28,6 +28,7 @@ const VOLUME_FIELDS: [&str; 9] = [
 pub(super) fn volume() -> Spec {
     Spec {
         revalidates: true,
+        returns_deleted: true,
         default: |object| {
             let spec = child(object, "spec");
             fill(spec, "persistentVolumeReclaimPolicy", "Retain");
@@ -209,6 +210,8 @@ pub(super) fn claim_defaults(claim: &mut Value) {
 
 pub(super) fn claim() -> Spec {
     Spec {
+        revalidates: true,
+        returns_deleted: true,
         default: |object| {
             claim_defaults(object);
             fill(child(object, "status"), "phase", "Pending");

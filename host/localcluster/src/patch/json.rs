@@ -34,6 +34,19 @@ pub fn apply(original: &Value, patch: &Value) -> Result<Value, Status> {
     Ok(result)
 }
 
+/// Fields of operations that mean nothing, in the words of strict decoding.
+pub fn unknown_fields(patch: &Value) -> Vec<String> {
+    const KNOWN: [&str; 4] = ["op", "path", "from", "value"];
+    let operations = patch.as_array().into_iter().flatten().enumerate();
+    operations
+        .flat_map(|(i, operation)| {
+            let fields = operation.as_object().into_iter().flatten().map(|f| f.0);
+            let unknown = fields.filter(|f| !KNOWN.contains(&f.as_str()));
+            unknown.map(move |f| format!("unknown field \"[{i}].{f}\"")).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
 /// What a patch that does not fit is answered with, whatever is wrong.
 fn unfit() -> Status {
     let mut status = Status::unprocessable("the server rejected our request due to an error in our request");

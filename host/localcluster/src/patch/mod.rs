@@ -3,7 +3,8 @@
 //! In: the present object and the body of a PATCH. Out: the object as the patch wants it, decoded by its type.
 //! Invariant: nothing here stores anything; an error leaves no trace.
 
-mod go;
+mod convert;
+pub(crate) mod go;
 mod json;
 pub mod managed;
 mod show;
@@ -60,11 +61,15 @@ pub fn apply(
     patch: &[u8],
     options: &PatchOptions,
 ) -> Result<Patched, Status> {
-    let (patch, repeated) = parse(patch)?;
+    let (patch, mut repeated) = parse(patch)?;
     let is_list = patch_type == PatchType::Json;
+    if is_list {
+        repeated.extend(json::unknown_fields(&patch));
+    }
     if !is_list && !patch.is_object() {
+        let prefix = if patch_type == PatchType::Merge { "error decoding patch: " } else { "" };
         return Err(Status::bad_request(format!(
-            "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            "{prefix}json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
             go::json_type(&patch)
         )));
     }
@@ -93,7 +98,11 @@ pub fn apply(
     };
     let (mut object, notes) = redecode(kind, &patched);
     if let Some(error) = notes.type_error {
-        return Err(refuse(&error));
+        let converted = match patch_type {
+            PatchType::Strategic => struct_of(kind).and_then(|id| convert::error(id, &patched)),
+            _ => None,
+        };
+        return Err(refuse(&converted.unwrap_or(error)));
     }
     let mut found: Vec<String> =
         repeated.into_iter().map(|r| if is_list { format!("json patch {r}") } else { r }).collect();

@@ -28,6 +28,9 @@ impl Filter {
         for label in fields.terms().iter().map(|term| term.field.as_str()) {
             let common = matches!(label, "metadata.name" | "metadata.namespace");
             if !common && !kind.strategy.supports_field(label) {
+                if let Some(message) = kind.strategy.unknown_field(label) {
+                    return Err(Status::bad_request(message));
+                }
                 return Err(Status::bad_request(if kind.custom || kind.strategy.has_fields() {
                     format!("field label not supported: {label}")
                 } else {

@@ -107,7 +107,8 @@ impl Kind {
 
     /// 422 for an object of this kind.
     pub fn invalid(&self, name: &str, errors: Vec<FieldError>) -> Status {
-        Status::invalid(&self.group, &self.kind, name, errors)
+        // Events are one kind under two groups, and known by the older one.
+        Status::invalid(&self.storage.group, &self.kind, name, errors)
     }
 }
 
@@ -296,6 +297,16 @@ pub trait Strategy: Send + Sync {
     /// Printer columns.
     fn columns(&self) -> &crate::table::Columns {
         &crate::table::NAME_AND_CREATION
+    }
+
+    /// Parts of the metadata that a write to `/status` does not change, as dotted paths.
+    fn kept_on_status(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// What a field selector with an unknown field is answered with; none for the generic words.
+    fn unknown_field(&self, _label: &str) -> Option<String> {
+        None
     }
 
     /// Path of the replicas that the scale subresource sets.

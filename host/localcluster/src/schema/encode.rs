@@ -35,6 +35,15 @@ pub(super) fn structure(schema: &Schema, id: StructId, object: &mut Map<String, 
 
 fn present(schema: &Schema, field: &Field, value: &mut Value) {
     any(schema, &field.ty, value);
+    // The stored form does not tell an empty list from none.
+    let hollow = match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty() && matches!(field.ty, Type::Map(_)),
+        _ => false,
+    };
+    if hollow && !field.omit_empty && !field.pointer && field.ty != Type::Any {
+        *value = Value::Null;
+    }
 }
 
 fn any(schema: &Schema, ty: &Type, value: &mut Value) {

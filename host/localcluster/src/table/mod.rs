@@ -49,6 +49,11 @@ pub const fn number(name: &'static str) -> Column {
     Column { name, ty: "integer", format: "", priority: 0 }
 }
 
+/// A column that is true or false.
+pub const fn boolean(name: &'static str) -> Column {
+    Column { name, ty: "boolean", format: "", priority: 0 }
+}
+
 /// A text column of wide output.
 pub const fn wide(name: &'static str) -> Column {
     Column { name, ty: "string", format: "", priority: 1 }

@@ -32,7 +32,7 @@ pub fn apply_ssa(
     remove(&mut live["metadata"], "managedFields");
     keep_type(kind, &mut live);
     let node = Node::root(kind);
-    let config = typed(kind, node, &config, &live)?;
+    let config = typed(kind, node, &config)?;
     if managers.is_empty() && !creating {
         before_first_apply(kind, &live, &mut managers, &options.now);
     }
@@ -42,11 +42,12 @@ pub fn apply_ssa(
         api_version: kind.api_version(),
         subresource: options.sub.clone(),
     };
-    let wanted = strip(kind, &options.sub, &fields(node, &config));
+    let named = fields(node, &config);
+    let wanted = strip(kind, &options.sub, &named);
     let last = managers.find(&writer).map(|o| (o.fields.clone(), o.time.clone()));
     managers.all.retain(|o| o.manager != writer);
     let merged = merge(node, &live, &config);
-    let merged = prune(node, merged, last.as_ref().map(|l| &l.0), &managers, &wanted);
+    let merged = prune(node, merged, last.as_ref().map(|l| &l.0), &managers, &named);
     let found = compare(node, &live, &merged);
     let touched = found.modified.union(&found.added);
     conflicts(&managers, &touched, options.force)?;
@@ -93,18 +94,18 @@ fn parse(patch: &[u8]) -> Result<Value, Status> {
 }
 
 fn check_type(kind: &Kind, config: &Value) -> Result<(), Status> {
-    let version = text(config, "apiVersion");
-    if version != kind.api_version() {
-        return Err(Status::bad_request(format!(
-            "Incorrect version specified in apply patch. Specified patch version: {version}, expected: {}",
-            kind.api_version()
-        )));
+    let (version, name) = (text(config, "apiVersion"), text(config, "kind"));
+    if version == kind.api_version() && name == kind.kind {
+        return Ok(());
     }
-    Ok(())
+    let version =
+        if version.contains('/') || version.is_empty() { version.to_owned() } else { format!("/{version}") };
+    let version = if version.is_empty() { "/".to_owned() } else { version };
+    Err(Status::bad_request(format!("invalid object type: {version}, Kind={name}")))
 }
 
 /// The configuration with values in canonical form. Unknown fields and items told apart by nothing are refused.
-fn typed(kind: &Kind, node: Node<'_>, config: &Value, live: &Value) -> Result<Value, Status> {
+fn typed(kind: &Kind, node: Node<'_>, config: &Value) -> Result<Value, Status> {
     let mut errors = Vec::new();
     check_fields(node, config, &mut Vec::new(), &mut errors);
     if errors.is_empty() {
@@ -115,10 +116,7 @@ fn typed(kind: &Kind, node: Node<'_>, config: &Value, live: &Value) -> Result<Va
         many => format!("errors:\n{}", many.iter().map(|e| format!("  {e}\n")).collect::<String>()),
     };
     let meta = &config["metadata"];
-    let namespace = match text(meta, "namespace") {
-        "" => text(&live["metadata"], "namespace"),
-        namespace => namespace,
-    };
+    let namespace = text(meta, "namespace");
     let gvk = match kind.group.as_str() {
         "" => format!("/{}, Kind={}", kind.version, kind.kind),
         group => format!("{group}/{}, Kind={}", kind.version, kind.kind),
@@ -158,6 +156,10 @@ fn overlay(config: &Value, decoded: &Value) -> Value {
 }
 
 fn check_fields(node: Node<'_>, value: &Value, path: &mut Vec<Element>, errors: &mut Vec<String>) {
+    if let Some(wanted) = node.mismatch(value) {
+        errors.push(format!("{}: expected {wanted}", show(path)));
+        return;
+    }
     match value {
         Value::Object(map) => {
             for (key, value) in map {
@@ -173,28 +175,25 @@ fn check_fields(node: Node<'_>, value: &Value, path: &mut Vec<Element>, errors: 
         Value::Array(list) => {
             let shape = node.shape(value);
             let mut seen: Vec<Element> = Vec::new();
-            for item in list {
-                let element = item_element(&shape, item);
-                match (&shape, &element) {
-                    (Shape::Leaf | Shape::Map, _) => {}
-                    (Shape::Keyed(keys), None) => errors.push(format!(
-                        "{}: element 0: associative list with keys has an element that omits all key fields {:?} (and doesn't have default values for any key fields)",
-                        show(path),
-                        keys
-                    )),
-                    (_, Some(element)) if seen.contains(element) => {
-                        errors.push(format!("{}: duplicate entries for key {element}", show(path)));
+            for (i, item) in list.iter().enumerate() {
+                let Some(element) = item_element(node, &shape, item) else {
+                    if let Shape::Keyed(keys) = &shape {
+                        errors.push(format!(
+                            "{}: element {i}: associative list with keys has an element that omits all key fields {keys:?} \
+                             (and doesn't have default values for any key fields)",
+                            show(path)
+                        ));
                     }
-                    _ => {}
-                }
-                if let Some(element) = element {
-                    path.push(element.clone());
-                    seen.push(element);
                     check_fields(node.item(), item, path, errors);
-                    path.pop();
-                } else {
-                    check_fields(node.item(), item, path, errors);
+                    continue;
+                };
+                if seen.contains(&element) {
+                    errors.push(format!("{}: duplicate entries for key {element}", show(path)));
                 }
+                path.push(element.clone());
+                seen.push(element);
+                check_fields(node.item(), item, path, errors);
+                path.pop();
             }
         }
         _ => {}

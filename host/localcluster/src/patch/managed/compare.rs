@@ -39,7 +39,7 @@ fn collect(node: Node<'_>, value: &Value, path: &mut Vec<Element>, out: &mut Fie
         }
         (shape @ (Shape::Set | Shape::Keyed(_)), Value::Array(items)) => {
             for item in items {
-                let Some(element) = item_element(&shape, item) else { continue };
+                let Some(element) = item_element(node, &shape, item) else { continue };
                 path.push(element);
                 if matches!(shape, Shape::Keyed(_)) {
                     collect(node.item(), item, path, out);
@@ -111,7 +111,7 @@ fn walk(
     }
     let index = |v: Option<&Value>| -> Vec<(Element, Value)> {
         let items = v.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        items.iter().filter_map(|i| Some((item_element(&shape, i)?, i.clone()))).collect()
+        items.iter().filter_map(|i| Some((item_element(node, &shape, i)?, i.clone()))).collect()
     };
     let (before, after) = (index(old), index(new));
     let find = |list: &[(Element, Value)], e: &Element| {

@@ -29,7 +29,7 @@ pub fn merge(node: Node<'_>, live: &Value, config: &Value) -> Value {
 /// Items of `config` keep their order, items only in `live` keep their place between them.
 fn merge_lists(node: Node<'_>, shape: &Shape, live: &[Value], config: &[Value]) -> Vec<Value> {
     let keyed = |items: &[Value]| -> Vec<(Element, Value)> {
-        items.iter().filter_map(|i| Some((item_element(shape, i)?, i.clone()))).collect()
+        items.iter().filter_map(|i| Some((item_element(node, shape, i)?, i.clone()))).collect()
     };
     let (left, right) = (keyed(live), keyed(config));
     let find = |list: &[(Element, Value)], e: &Element| {
@@ -107,7 +107,7 @@ pub fn remove(node: Node<'_>, value: &Value, gone: &FieldSet) -> Value {
         (shape @ (Shape::Set | Shape::Keyed(_)), Value::Array(items)) => {
             let mut out = Vec::new();
             for item in items {
-                let Some(step) = item_element(&shape, item) else {
+                let Some(step) = item_element(node, &shape, item) else {
                     out.push(item.clone());
                     continue;
                 };

@@ -48,11 +48,10 @@ fn strip(kind: &Kind, sub: &str, fields: &FieldSet) -> FieldSet {
             "" => out = out.without(&[&["status"]]),
             "status" => {
                 out = out.without(&[&["spec"]]);
-                if kind.custom {
-                    out = out.without(&[&["metadata"]]);
-                } else if kind.group == "apps" && kind.plural == "deployments" {
-                    out = out.without(&[&["metadata", "labels"]]);
-                }
+                let kept = kind.strategy.kept_on_status();
+                let paths: Vec<Vec<&str>> = kept.iter().map(|p| p.split('.').collect()).collect();
+                let paths: Vec<&[&str]> = paths.iter().map(Vec::as_slice).collect();
+                out = out.without(&paths);
             }
             _ => {}
         }

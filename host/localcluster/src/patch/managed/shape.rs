@@ -123,6 +123,71 @@ impl<'s> Node<'s> {
         }
     }
 
+    /// The value of a key that an item leaves out.
+    fn key_default(self, key: &str) -> Option<Value> {
+        match self {
+            Self::Struct(id, _) => Self::struct_default(id, key),
+            Self::Typed(Type::Struct(id), _) => Self::struct_default(*id, key),
+            Self::Crd(schema) => schema["properties"][key].get("default").cloned(),
+            _ => None,
+        }
+    }
+
+    fn struct_default(id: StructId, key: &str) -> Option<Value> {
+        let field = schema().get(id).field(key)?;
+        // The one key of the published types whose default is not its zero value.
+        if key == "protocol" {
+            return Some("TCP".into());
+        }
+        if field.omit_empty || field.pointer {
+            return None;
+        }
+        match field.ty {
+            Type::String => Some("".into()),
+            Type::I32 | Type::I64 => Some(0.into()),
+            _ => None,
+        }
+    }
+
+    /// What the schema expects where a value of another type stands, and what that is.
+    pub fn mismatch(self, value: &Value) -> Option<String> {
+        let go = |value: &Value| match value {
+            Value::String(_) => "string",
+            Value::Bool(_) => "bool",
+            Value::Number(_) => "int64",
+            Value::Array(_) => "[]interface {}",
+            _ => "map[string]interface {}",
+        };
+        let show = |value: &Value| crate::patch::go::go_fmt(value);
+        let wrapped = |value: &Value| format!("&value.valueUnstructured{{Value:{value}}}");
+        if value.is_null() {
+            return None;
+        }
+        let ty = match self {
+            Self::Typed(ty, _) => ty,
+            Self::Struct(..) | Self::CrdRoot(_) => {
+                return (!value.is_object()).then(|| format!("map, got {}", wrapped(value)));
+            }
+            Self::Crd(_) | Self::Any => return None,
+        };
+        match ty {
+            Type::I32 | Type::I64 | Type::F64 if !value.is_number() => {
+                Some(format!("numeric (int or float), got {}", go(value)))
+            }
+            Type::Bool if !value.is_boolean() => Some(format!("boolean, got {}", show(value))),
+            Type::String | Type::Bytes | Type::Time | Type::MicroTime | Type::Duration
+                if !value.is_string() =>
+            {
+                Some(format!("string, got {}", wrapped(value)))
+            }
+            Type::List(_) if !value.is_array() => Some(format!("list, got {}", wrapped(value))),
+            Type::Map(_) | Type::Struct(_) if !value.is_object() => {
+                Some(format!("map, got {}", wrapped(value)))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether a field is known here; places without a schema know everything.
     pub fn knows(self, key: &str) -> bool {
         match self {
@@ -141,20 +206,17 @@ impl<'s> Node<'s> {
     }
 }
 
-/// What tells an item of a list apart; none if it lacks a key.
-pub fn item_element(shape: &Shape, item: &Value) -> Option<Element> {
+/// What tells an item of the list at `list` apart; none if it has no key at all.
+pub fn item_element(list: Node<'_>, shape: &Shape, item: &Value) -> Option<Element> {
     match shape {
         Shape::Set => Some(Element::Value(item.to_string())),
         Shape::Keyed(keys) => {
             let mut out = Map::new();
             for key in keys {
-                let value = match item.get(key) {
-                    Some(value) if !value.is_null() => value.clone(),
-                    // The one key of the published types that has a default.
-                    _ if key == "protocol" => "TCP".into(),
-                    _ => continue,
-                };
-                out.insert(key.clone(), value);
+                let given = item.get(key).filter(|v| !v.is_null()).cloned();
+                if let Some(value) = given.or_else(|| list.item().key_default(key)) {
+                    out.insert(key.clone(), value);
+                }
             }
             (!out.is_empty()).then(|| Element::Key(Value::Object(out).to_string()))
         }
