@@ -29,9 +29,9 @@ impl Rest {
                 &self.clock.seconds(),
             );
         }
-        let answer = self.store_new(call, object)?;
+        let mut answer = self.store_new(call, object)?;
         let mut all = warnings;
-        all.extend(answer.warnings.clone());
+        all.append(&mut answer.warnings);
         Ok(answer.with_warnings(all))
     }
 
@@ -50,9 +50,11 @@ impl Rest {
             meta.insert("creationTimestamp".into(), ctx.now.clone().into());
             meta.insert("uid".into(), self.entropy.uid().into());
         }
+        let generate = generate && !base.is_empty();
         for attempt in 1.. {
-            let mut object = object.clone();
-            if generate && !base.is_empty() {
+            // Only a generated name is tried again with another.
+            let mut object = if generate { object.clone() } else { std::mem::take(&mut object) };
+            if generate {
                 let name = self.generated_name(&base);
                 if let Some(meta) = meta_mut(&mut object) {
                     meta.insert("name".into(), name.into());
@@ -94,7 +96,7 @@ impl Rest {
                 let outcome = Outcome::Object(Object::Value(object));
                 return Ok(Answer::ok(kind, outcome).with_code(201).with_warnings(ctx.warnings.into_inner()));
             }
-            if table.get(&key).is_some() && !(generate && !base.is_empty()) {
+            if table.get(&key).is_some() && !generate {
                 return Err(taken());
             }
             admission::validate_create(&ctx, kind, &object)?;
@@ -110,7 +112,7 @@ impl Rest {
                         .with_code(201)
                         .with_warnings(ctx.warnings.into_inner()));
                 }
-                Err(_) if generate && !base.is_empty() && attempt < GENERATED_TRIES => {
+                Err(_) if generate && attempt < GENERATED_TRIES => {
                     kind.strategy.deleted(&stored_form);
                 }
                 Err(WriteError::Exists | WriteError::Missing | WriteError::Moved) => {

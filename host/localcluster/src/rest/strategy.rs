@@ -249,7 +249,7 @@ pub trait Strategy: Send + Sync {
     }
 
     /// Values that field selectors may ask for, beyond `metadata.name` and `metadata.namespace`.
-    fn fields(&self, _object: &Value) -> Vec<(&'static str, String)> {
+    fn fields(&self, _object: &Value) -> Vec<(&str, String)> {
         Vec::new()
     }
 
