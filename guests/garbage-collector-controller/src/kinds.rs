@@ -33,7 +33,8 @@ impl Kinds {
     /// The kinds as they are now. Subscribes to them.
     pub fn of(ctx: &Ctx<'_>) -> Rc<Self> {
         let version = ctx.resources_version();
-        let known = KINDS.with_borrow(|kinds| kinds.as_ref().filter(|(v, _)| *v == version).map(|(_, k)| Rc::clone(k)));
+        let known = KINDS
+            .with_borrow(|kinds| kinds.as_ref().filter(|(v, _)| *v == version).map(|(_, k)| Rc::clone(k)));
         known.unwrap_or_else(|| {
             let made = Rc::new(Self::read(ctx));
             KINDS.with_borrow_mut(|kinds| *kinds = Some((version, Rc::clone(&made))));
@@ -56,9 +57,13 @@ impl Kinds {
 
     /// The resource of a kind; none if the cluster does not serve it.
     pub fn find(&self, api_version: &str, kind: &str) -> Option<Kind> {
-        let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
-        self.by_name.get(&(group.to_owned(), kind.to_owned())).copied()
+        self.by_name.get(&(group_of(api_version).to_owned(), kind.to_owned())).copied()
     }
+}
+
+/// The group in an API version; empty for the core group.
+pub fn group_of(api_version: &str) -> &str {
+    api_version.rsplit_once('/').map_or("", |(group, _)| group)
 }
 
 /// Forgets what was remembered; tests that start another world need it.

@@ -1,10 +1,10 @@
 //! What has become of the owners of an object.
 
 use coxswain_sdk::contract::Failure;
-use coxswain_sdk::{Ask, Ctx, Error, Object, OwnerReference, Query, Result};
+use coxswain_sdk::{Ask, Ctx, Error, Object, OwnerReference, Query, Result, from_json};
 
 use crate::Node;
-use crate::kinds::Kinds;
+use crate::kinds::{Kinds, group_of};
 
 /// What has become of one owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,17 +28,20 @@ pub struct Owners {
     /// Whether a reference cannot be judged: it names a kind that nobody
     /// serves, or breaks the rules in a way that time does not mend.
     pub undecided: bool,
+    /// Whether some owner was found only at the API server. No change of it
+    /// wakes anybody.
+    pub unwatched: bool,
 }
 
 impl Owners {
-    /// References whose owner's fate is one of these.
-    pub fn of<'a>(&'a self, fates: &'a [Fate]) -> impl Iterator<Item = &'a OwnerReference> {
-        self.fates.iter().filter(|(_, fate)| fates.contains(fate)).map(|(reference, _)| reference)
-    }
-
     /// Whether any owner has this fate.
     pub fn any(&self, fate: Fate) -> bool {
         self.fates.iter().any(|(_, f)| *f == fate)
+    }
+
+    /// Whether the owner that a reference names has this fate.
+    pub fn has(&self, reference: &OwnerReference, fate: Fate) -> bool {
+        self.fates.iter().any(|(r, f)| r == reference && *f == fate)
     }
 }
 
@@ -46,72 +49,89 @@ impl Owners {
 /// them, at the API server.
 pub fn classify(ctx: &Ctx<'_>, node: &Node) -> Result<Owners> {
     let mut owners = Owners::default();
-    let mut unseen: Vec<(OwnerReference, Ask)> = Vec::new();
-    let kinds = Kinds::of(ctx);
+    let mut unseen: Vec<&OwnerReference> = Vec::new();
     for reference in &node.metadata.owner_references {
-        let cached: Option<Object<Node>> = ctx.list(Query::all().every_resource().uid(&reference.uid))?.pop();
-        if let Some(owner) = &cached {
-            if is_in_place(node, reference, owner) {
-                let fate = if owner.waits_for_dependents() { Fate::Waiting } else { Fate::Solid };
-                owners.fates.push((reference.clone(), fate));
-                continue;
-            }
-            if !owner.metadata.namespace.is_empty() && owner.metadata.namespace != node.metadata.namespace {
-                owners.misplaced.push(reference.clone());
-            }
-        }
-        let Some(kind) = kinds.find(&reference.api_version, &reference.kind) else {
-            // The list of resources is subscribed to: a kind that comes to be served wakes the key.
-            owners.undecided = true;
-            continue;
-        };
-        if kind.namespaced && node.metadata.namespace.is_empty() {
-            owners.undecided = true;
+        // Several, where groups share the storage of a resource.
+        let cached: Vec<Object<Node>> = ctx.list(Query::all().every_resource().uid(&reference.uid))?;
+        if let Some(owner) = cached.iter().find(|owner| is_in_place(node, reference, owner)) {
+            owners.fates.push((reference.clone(), fate_of(owner)));
             continue;
         }
-        let namespace = if kind.namespaced { node.metadata.namespace.as_str() } else { "" };
-        unseen.push((
-            reference.clone(),
-            Ask::get_metadata(kind.resource, namespace, &reference.name).expecting_uid(&reference.uid),
-        ));
+        if cached.iter().any(|owner| !is_reachable(node, owner)) {
+            owners.misplaced.push(reference.clone());
+        }
+        unseen.push(reference);
     }
-    // Nothing is deleted on the word of a cache: who seems to be gone is asked for.
-    if owners.undecided || unseen.is_empty() {
+    if unseen.is_empty() {
         return Ok(owners);
     }
-    let answers = ctx.look_up_all(unseen.iter().map(|(_, ask)| ask.clone()))?;
-    for ((reference, ask), answer) in unseen.into_iter().zip(answers) {
-        let fate = fate_of(&reference, &ask, answer)?;
-        owners.fates.push((reference, fate));
+    let Some(asks) = asks(ctx, node, &unseen) else {
+        owners.undecided = true;
+        return Ok(owners);
+    };
+    // Nothing is deleted on the word of a cache: who seems to be gone is asked for.
+    let answers = ctx.look_up_all(asks.iter().cloned())?;
+    for ((reference, ask), answer) in unseen.into_iter().zip(asks).zip(answers) {
+        let fate = match live(&reference.kind, &ask, answer)? {
+            Some(owner) if owner.metadata.uid == reference.uid => fate_of(&owner),
+            _ => Fate::Absent,
+        };
+        owners.unwatched |= fate != Fate::Absent;
+        owners.fates.push((reference.clone(), fate));
     }
     Ok(owners)
 }
 
-/// Whether a cached object of the right uid is what the reference names, and
-/// where it may be: in the dependent's namespace, or of the cluster.
-fn is_in_place(node: &Node, reference: &OwnerReference, owner: &Node) -> bool {
-    let namespace = &owner.metadata.namespace;
-    let group = |api_version: &str| api_version.rsplit_once('/').map_or(String::new(), |(group, _)| group.to_owned());
-    (namespace.is_empty() || *namespace == node.metadata.namespace)
-        && owner.metadata.name == reference.name
-        && owner.kind == reference.kind
-        && group(&owner.api_version) == group(&reference.api_version)
+/// What to ask about owners that the cache does not show; none if that cannot
+/// be said of all of them.
+fn asks(ctx: &Ctx<'_>, node: &Node, unseen: &[&OwnerReference]) -> Option<Vec<Ask>> {
+    // Only here, since it subscribes: a kind that comes to be served wakes the key.
+    let kinds = Kinds::of(ctx);
+    let ask = |reference: &&OwnerReference| {
+        let kind = kinds.find(&reference.api_version, &reference.kind)?;
+        let namespace = match (kind.namespaced, node.metadata.namespace.as_str()) {
+            (true, "") => return None,
+            (true, namespace) => namespace,
+            (false, _) => "",
+        };
+        Some(Ask::get_metadata(kind.resource, namespace, &reference.name).expecting_uid(&reference.uid))
+    };
+    unseen.iter().map(ask).collect()
 }
 
-fn fate_of(reference: &OwnerReference, ask: &Ask, answer: Result<String, Failure>) -> Result<Fate> {
-    match answer {
-        Ok(text) => {
-            let owner: Node =
-                serde_json::from_str(&text).map_err(|e| Error::retry(format!("{}: cannot read the answer: {e}", ask.id())))?;
-            Ok(if owner.metadata.uid != reference.uid {
-                Fate::Absent
-            } else if owner.waits_for_dependents() {
-                Fate::Waiting
-            } else {
-                Fate::Solid
-            })
-        }
-        Err(failure) if failure.status == 404 => Ok(Fate::Absent),
-        Err(failure) => Err(Error::retry(format!("cannot tell whether an owner exists: {}: {}", ask.id(), failure.message))),
-    }
+/// Whether a cached object of the right uid is what the reference names, and
+/// where it may be. Its version is of no account: objects are the same in all.
+pub fn is_in_place(node: &Node, reference: &OwnerReference, owner: &Node) -> bool {
+    is_reachable(node, owner)
+        && owner.metadata.name == reference.name
+        && owner.kind == reference.kind
+        && group_of(&owner.api_version) == group_of(&reference.api_version)
+}
+
+/// Whether an object may own another: in its namespace, or of the cluster.
+fn is_reachable(node: &Node, owner: &Node) -> bool {
+    let namespace = &owner.metadata.namespace;
+    namespace.is_empty() || *namespace == node.metadata.namespace
+}
+
+fn fate_of(owner: &Node) -> Fate {
+    if owner.waits_for_dependents() { Fate::Waiting } else { Fate::Solid }
+}
+
+/// An object as the API server has it; none if it has none. Whatever else it
+/// answers says nothing about the object.
+pub fn live(kind: &str, ask: &Ask, answer: Result<String, Failure>) -> Result<Option<Node>> {
+    let reason = match answer {
+        Ok(text) => match from_json(&text) {
+            Ok(object) => return Ok(Some(object)),
+            Err(e) => format!("cannot read the answer: {e}"),
+        },
+        Err(failure) if failure.status == 404 => return Ok(None),
+        Err(failure) => failure.message,
+    };
+    let Ask::Get { namespace, name, uid, .. } = ask else { return Err(Error::retry(reason)) };
+    let slash = if namespace.is_empty() { "" } else { "/" };
+    Err(Error::retry(format!(
+        "cannot tell whether {kind} {namespace}{slash}{name} of uid {uid} exists: {reason}"
+    )))
 }

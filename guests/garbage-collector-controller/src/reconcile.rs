@@ -1,13 +1,19 @@
 //! What is to be done about one object.
 
+use std::time::Duration;
+
 use coxswain_sdk::contract::Propagation;
-use coxswain_sdk::{About, Action, Ctx, Error, Object, OwnerReference, Plan, Result, Step};
+use coxswain_sdk::{About, Action, Ask, Ctx, Error, Object, OwnerReference, Plan, Result, Step};
 use serde_json::json;
 
 use crate::dependents;
 use crate::kinds::Kinds;
 use crate::owners::{self, Fate, Owners};
 use crate::{FOREGROUND, Node, ORPHAN};
+
+/// How long an owner that no cache shows is taken to exist.
+const UNWATCHED: Duration = Duration::from_secs(60);
+const DELETE: &str = "delete";
 
 /// Decides about the object of the key.
 pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
@@ -79,22 +85,27 @@ fn collect(ctx: &Ctx<'_>, node: &Object<Node>) -> Result<Plan> {
         return Ok(plan);
     }
     if owners.any(Fate::Solid) {
+        if owners.unwatched {
+            // Gone before the cache showed it, it would be missed by nobody.
+            plan.come_back(ctx.now() + UNWATCHED);
+        }
         if owners.any(Fate::Absent) || owners.any(Fate::Waiting) {
             // A waiting owner would wait for ever for an object that another one keeps.
-            plan.then(set_owners(node, owners.of(&[Fate::Solid])).tag("drop references"));
+            let kept = node.metadata.owner_references.iter().filter(|r| owners.has(r, Fate::Solid));
+            plan.then(set_owners(node, kept).tag("drop references"));
         }
         return Ok(plan);
     }
     let dependents = if owners.any(Fate::Waiting) { dependents::of(ctx, node)? } else { Vec::new() };
     if dependents.is_empty() {
-        plan.then(delete(node, honoured(node)));
+        plan.then(delete(ctx, node, honoured(node))?);
         return Ok(plan);
     }
     if dependents.iter().any(|dependent| dependent.waits_for_dependents()) {
         // Perhaps a circle, each waiting for the next: this object stops blocking its owners.
         plan.then(unblock(node));
     }
-    plan.then(delete(node, Propagation::Foreground));
+    plan.then(delete(ctx, node, Propagation::Foreground)?);
     Ok(plan)
 }
 
@@ -110,7 +121,7 @@ fn report_misplaced(ctx: &Ctx<'_>, node: &Node, owners: &Owners, plan: &mut Plan
 }
 
 /// A propagation that finalizers on the object ask for already is honoured.
-fn honoured(node: &Node) -> Propagation {
+pub fn honoured(node: &Node) -> Propagation {
     if node.has_finalizer(ORPHAN) {
         Propagation::Orphan
     } else if node.has_finalizer(FOREGROUND) {
@@ -120,17 +131,31 @@ fn honoured(node: &Node) -> Propagation {
     }
 }
 
-fn delete(node: &Object<Node>, propagation: Propagation) -> Action {
+/// Deletes an object as long as it is as it was seen. One that changes faster
+/// than that can be said is deleted as long as its owners are.
+fn delete(ctx: &Ctx<'_>, node: &Object<Node>, propagation: Propagation) -> Result<Option<Action>> {
     let Node { metadata, .. } = &**node;
-    Action::delete(node.reference().resource, &metadata.namespace, &metadata.name)
-        .propagation(propagation)
-        .as_seen(node)
-        .tag("delete")
+    let resource = node.reference().resource;
+    let action =
+        Action::delete(resource, &metadata.namespace, &metadata.name).propagation(propagation).tag(DELETE);
+    if !ctx.failures(DELETE).any(|failure| failure.reason == "Conflict") {
+        return Ok(Some(action.as_seen(node)));
+    }
+    let ask = Ask::get_metadata(resource, &metadata.namespace, &metadata.name).expecting_uid(&metadata.uid);
+    let answer = ctx.look_up(ask.clone())?;
+    Ok(owners::live(&node.kind, &ask, answer)?.map(|live| {
+        if live.metadata.owner_references == metadata.owner_references {
+            action.uid(&metadata.uid)
+        } else {
+            action.as_seen(node)
+        }
+    }))
 }
 
 fn patch_metadata(node: &Object<Node>, metadata: &serde_json::Value) -> Action {
     let Node { metadata: meta, .. } = &**node;
-    Action::merge(node.reference().resource, &meta.namespace, &meta.name, &json!({ "metadata": metadata })).as_seen(node)
+    Action::merge(node.reference().resource, &meta.namespace, &meta.name, &json!({ "metadata": metadata }))
+        .as_seen(node)
 }
 
 fn set_owners<'a>(node: &Object<Node>, kept: impl Iterator<Item = &'a OwnerReference>) -> Action {
@@ -140,20 +165,20 @@ fn set_owners<'a>(node: &Object<Node>, kept: impl Iterator<Item = &'a OwnerRefer
 }
 
 fn unblock(node: &Object<Node>) -> Option<Action> {
-    let blocking = |reference: &OwnerReference| reference.block_owner_deletion == Some(true);
-    if !node.metadata.owner_references.iter().any(blocking) {
+    let freed = unblocked(node);
+    if freed == node.metadata.owner_references {
         return None;
     }
-    let freed: Vec<OwnerReference> = node
-        .metadata
-        .owner_references
-        .iter()
-        .map(|reference| OwnerReference {
-            block_owner_deletion: reference.block_owner_deletion.map(|_| false),
-            ..reference.clone()
-        })
-        .collect();
-    Some(patch_metadata(node, &json!({ "ownerReferences": freed })).tag("unblock owners"))
+    Some(set_owners(node, freed.iter()).tag("unblock owners"))
+}
+
+/// The owner references of an object, without blocking anybody.
+pub fn unblocked(node: &Node) -> Vec<OwnerReference> {
+    let free = |reference: &OwnerReference| OwnerReference {
+        block_owner_deletion: reference.block_owner_deletion.map(|_| false),
+        ..reference.clone()
+    };
+    node.metadata.owner_references.iter().map(free).collect()
 }
 
 fn remove_finalizer(node: &Object<Node>, finalizer: &str) -> Action {

@@ -220,22 +220,31 @@ fn create(world: &mut World, mut place: Place, body: &str) -> Result<Written, St
     Ok(Ok(note))
 }
 
+const FOREGROUND: &str = "foregroundDeletion";
+const ORPHAN: &str = "orphan";
+
 fn delete(world: &mut World, place: &Place, propagation: Option<Propagation>, lingering: bool) {
     let now = world.now.to_string();
     let pods = world.by_plural("pods");
     let Some(object) = world.objects.get_mut(place) else { return };
     let meta = &mut object["metadata"];
     let mut finalizers: Vec<String> = serde_json::from_value(meta["finalizers"].clone()).unwrap_or_default();
+    if propagation.is_some() {
+        // What is asked for replaces what was there.
+        finalizers.retain(|finalizer| finalizer != FOREGROUND && finalizer != ORPHAN);
+    }
     match propagation {
-        Some(Propagation::Foreground) => finalizers.push("foregroundDeletion".to_owned()),
-        Some(Propagation::Orphan) => finalizers.push("orphan".to_owned()),
+        Some(Propagation::Foreground) => finalizers.push(FOREGROUND.to_owned()),
+        Some(Propagation::Orphan) => finalizers.push(ORPHAN.to_owned()),
         Some(Propagation::Background) | None => {}
     }
     if finalizers.is_empty() && !(lingering && Some(place.0) == pods) {
         world.objects.remove(place);
         return;
     }
-    if !finalizers.is_empty() {
+    if finalizers.is_empty() {
+        meta.as_object_mut().map(|meta| meta.remove("finalizers"));
+    } else {
         finalizers.sort();
         finalizers.dedup();
         meta["finalizers"] = json!(finalizers);

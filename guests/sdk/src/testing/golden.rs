@@ -8,7 +8,7 @@ use super::apply::{Done, verb_of};
 use super::world::{Frozen, World};
 use crate::contract::{
     Action, Ask, Event, EventKind, Lookup, OnFailure, Outcome, Pace, PatchKind, Plan, Precondition,
-    StateChange, Verb,
+    Propagation, StateChange, Verb,
 };
 use crate::time::Time;
 
@@ -170,7 +170,12 @@ fn action_fields(world: &World, frozen: &Frozen, action: &Action) -> Fields {
         }
         Verb::Delete(options) => {
             if let Some(propagation) = options.propagation {
-                told.push(("propagation", leaf(format!("{propagation:?}"))));
+                let propagation = match propagation {
+                    Propagation::Background => "background",
+                    Propagation::Foreground => "foreground",
+                    Propagation::Orphan => "orphan",
+                };
+                told.push(("propagation", leaf(propagation)));
             }
             if let Some(grace) = options.grace_seconds {
                 told.push(("grace-seconds", leaf(grace)));

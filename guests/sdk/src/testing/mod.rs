@@ -21,6 +21,7 @@
 //! `BLESS=1 cargo test` records the golden files; read them before committing.
 
 mod apply;
+mod files;
 mod golden;
 mod kinds;
 mod prune;
@@ -30,6 +31,7 @@ mod scenario;
 mod tests;
 mod world;
 
-pub use runner::{Native, Reconciler, check_file, files, play, scenarios};
+pub use files::{check_file, files, scenarios};
+pub use runner::{Native, Reconciler, play};
 pub use scenario::{FailLine, Happening, LookupLine, RefuseLine, ResourceLine, Scenario, State};
 pub use world::Frozen;

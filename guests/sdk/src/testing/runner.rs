@@ -1,7 +1,6 @@
 //! Runs a scenario: reconcile, compare, apply, until there is nothing to do.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -64,6 +63,8 @@ struct Run<'a> {
     manifest: Manifest,
     world: World,
     refusals: Refusals,
+    /// How often each line of `lookups` may still answer.
+    answers: Vec<u32>,
     memory: BTreeMap<String, Memory>,
     records: Vec<Node>,
     log: Arc<Mutex<Vec<String>>>,
@@ -87,6 +88,7 @@ pub fn play(scenario: &Scenario, reconciler: &mut dyn Reconciler) -> Result<Stri
         world: World::new(scenario, &manifest)?,
         manifest,
         refusals: Refusals::new(&scenario.refuse),
+        answers: scenario.lookups.iter().map(|line| line.times).collect(),
         memory: BTreeMap::new(),
         records: Vec::new(),
         log: Arc::default(),
@@ -333,9 +335,11 @@ impl Run<'_> {
         if allowed { Ok(()) } else { Err(format!("the manifest does not allow the lookup {:?}", text())) }
     }
 
-    fn answer(&self, lookup: &Lookup) -> Result<Result<String, Failure>, String> {
+    fn answer(&mut self, lookup: &Lookup) -> Result<Result<String, Failure>, String> {
         let text = ask_text(&self.world, lookup);
-        if let Some(line) = self.scenario.lookups.iter().find(|line| line.ask == text) {
+        let lines = self.scenario.lookups.iter().zip(&mut self.answers);
+        if let Some((line, left)) = lines.into_iter().find(|(line, left)| line.ask == text && **left > 0) {
+            *left -= 1;
             return match (&line.answer, &line.fail) {
                 (Some(answer), None) => Ok(Ok(answer.to_string())),
                 (None, Some(fail)) => Ok(Err(fail.failure())),
@@ -374,6 +378,9 @@ impl Run<'_> {
 
     fn happen(&mut self, happening: &Happening) -> Result<(), String> {
         self.world.now = self.world.now + Duration::from_secs(happening.after);
+        if !happening.resources.is_empty() {
+            self.world.change_resources(&happening.resources, &self.manifest)?;
+        }
         for object in &happening.apply {
             let place = self.world.place_of(object)?;
             let places = self.matching(&place);
@@ -428,74 +435,4 @@ impl Run<'_> {
             .cloned()
             .collect()
     }
-}
-
-/// Plays a scenario file and compares with its golden file beside it. With
-/// `BLESS=1` in the environment, the golden file is written instead.
-pub fn check_file(path: &Path, reconciler: &mut dyn Reconciler) -> Result<(), String> {
-    let told = Scenario::load(path).and_then(|scenario| play(&scenario, reconciler));
-    let told = told.map_err(|e| format!("{}: {e}", path.display()))?;
-    let golden = path.with_extension("plan.yaml");
-    if std::env::var_os("BLESS").is_some_and(|bless| bless == "1") {
-        return std::fs::write(&golden, told).map_err(|e| format!("{}: {e}", golden.display()));
-    }
-    let wanted = std::fs::read_to_string(&golden)
-        .map_err(|e| format!("{}: {e}; run with BLESS=1 to record it", golden.display()))?;
-    if wanted == told {
-        return Ok(());
-    }
-    Err(format!(
-        "{}: differs from {} (BLESS=1 records it)\n{}",
-        path.display(),
-        golden.display(),
-        difference(&wanted, &told)
-    ))
-}
-
-/// The lines around the first difference.
-fn difference(wanted: &str, told: &str) -> String {
-    let (wanted, told): (Vec<&str>, Vec<&str>) = (wanted.lines().collect(), told.lines().collect());
-    let at = wanted.iter().zip(&told).take_while(|(a, b)| a == b).count();
-    let from = at.saturating_sub(5);
-    let side = |lines: &[&str], mark: &str| {
-        let end = lines.len().min(at + 12);
-        lines
-            .get(at..end)
-            .unwrap_or_default()
-            .iter()
-            .map(|line| format!("{mark} {line}\n"))
-            .collect::<String>()
-    };
-    let before: String = wanted[from..at].iter().map(|line| format!("  {line}\n")).collect();
-    format!("line {}:\n{before}{}{}", at + 1, side(&wanted, "-"), side(&told, "+"))
-}
-
-/// All scenario files of a directory, sorted.
-pub fn files(directory: &Path) -> Result<Vec<PathBuf>, String> {
-    let entries = std::fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
-    let mut files = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|e| format!("{}: {e}", directory.display()))?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.ends_with(".yaml") && !name.ends_with(".plan.yaml") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    if files.is_empty() { Err(format!("{}: no scenarios", directory.display())) } else { Ok(files) }
-}
-
-/// Checks all scenarios of a directory against a controller in this process.
-/// For a test of the controller's crate; panics with what differs.
-pub fn scenarios<C: Controller>(directory: impl AsRef<Path>) {
-    let files = files(directory.as_ref()).unwrap_or_else(|e| panic!("{e}"));
-    let failures: Vec<String> =
-        files.iter().filter_map(|file| check_file(file, &mut Native::<C>::new()).err()).collect();
-    assert!(
-        failures.is_empty(),
-        "{} of {} scenarios fail\n\n{}",
-        failures.len(),
-        files.len(),
-        failures.join("\n\n")
-    );
 }

@@ -109,10 +109,14 @@ pub enum State {
 }
 
 impl ResourceLine {
+    pub(super) fn group_version(&self) -> (&str, &str) {
+        self.api_version.rsplit_once('/').unwrap_or(("", &self.api_version))
+    }
+
     pub(super) fn info(&self, number: u32) -> ResourceInfo {
         const VERBS: [&str; 8] =
             ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-        let (group, version) = self.api_version.rsplit_once('/').unwrap_or(("", &self.api_version));
+        let (group, version) = self.group_version();
         ResourceInfo {
             number,
             group: group.to_owned(),
@@ -146,6 +150,13 @@ pub struct LookupLine {
     /// Or how it fails.
     #[serde(default)]
     pub fail: Option<FailLine>,
+    /// Only so many times.
+    #[serde(default = "always")]
+    pub times: u32,
+}
+
+fn always() -> u32 {
+    u32::MAX
 }
 
 /// A failure.
@@ -211,6 +222,10 @@ pub struct Happening {
     /// Seconds that pass.
     #[serde(default)]
     pub after: u64,
+    /// Resources that come to be served, or whose caches change state. They
+    /// must be known, be it as absent.
+    #[serde(default)]
+    pub resources: Vec<ResourceLine>,
     /// Objects created, or merged into those there are. Where the name ends in
     /// `*`, into each that begins so.
     #[serde(default)]

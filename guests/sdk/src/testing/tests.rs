@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Native, Scenario, play};
-use crate::resource::{PODS, REPLICA_SETS};
+use crate::resource::{EVERY, PODS, REPLICA_SETS};
 use crate::{Action, Ask, Controller, Ctx, Declaration, ObjectMeta, Plan, Query, Resource, Result, View};
 
 #[derive(Deserialize)]
@@ -82,6 +82,61 @@ controller!(NamesUndeclared, ctx, _pod, plan, {
     plan.quiet(ctx.number(REPLICA_SETS)?);
 });
 
+/// Labels whatever is there.
+struct Every;
+
+#[derive(Deserialize)]
+struct Any {
+    metadata: ObjectMeta,
+}
+
+impl View for Any {
+    const RESOURCE: Resource = EVERY;
+}
+
+impl Controller for Every {
+    fn declare() -> Declaration {
+        Declaration::new("every-controller")
+            .keys_indexed("objects", &[EVERY], &["orphan"])
+            .read::<Any>()
+            .write(EVERY, "", &["patch"])
+    }
+
+    fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
+        let mut plan = Plan::new();
+        if let Some(object) = ctx.primary::<Any>()?.filter(|object| object.metadata.labels.is_empty()) {
+            let meta = &object.metadata;
+            let body = json!({"metadata": {"labels": {"a": "x"}}});
+            plan.then(Action::merge(ctx.key().resource, &meta.namespace, &meta.name, &body));
+        }
+        Ok(plan)
+    }
+}
+
+/// Remembers how its lookups went, three reconciles long.
+struct LooksUp;
+
+impl Controller for LooksUp {
+    fn declare() -> Declaration {
+        declare().lookup_get(PODS, "")
+    }
+
+    fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
+        let mut plan = Plan::new();
+        let Some(pod) = ctx.primary::<Pod>()? else { return Ok(plan) };
+        let seen = ctx.state().unwrap_or_default();
+        let answer = ctx.look_up(Ask::get(PODS, &pod.metadata.namespace, &pod.metadata.name))?;
+        if seen.split(' ').count() < 4 {
+            plan.keep(format!(
+                "{seen} {}",
+                answer.map_or_else(|failure| failure.message, |_| "live".to_owned())
+            ));
+            plan.come_back(ctx.now() + std::time::Duration::from_secs(1));
+        }
+        Ok(plan)
+    }
+}
+
 const ONE_POD: &str = "{about: one pod, objects: [{apiVersion: v1, kind: Pod, metadata: {name: a}}]}";
 
 fn told<C: Controller>(scenario: &str) -> Result<String, String> {
@@ -131,8 +186,34 @@ fn a_scenario_that_shows_nothing_is_refused() {
         ),
         ("{about: x, then: [{remove: [pods default/b]}]}", "is not there"),
         ("{about: x, objcets: []}", "objcets"),
+        (
+            "{about: x, then: [{resources: [{apiVersion: v9, kind: Pod, plural: pods}]}]}",
+            "v9 pods is not there; begin with it absent",
+        ),
     ] {
         let error = told::<Good>(scenario).unwrap_err();
         assert!(error.contains(complaint), "{error}");
     }
+}
+
+#[test]
+fn what_is_not_synced_is_not_there_until_it_is() {
+    for state in ["syncing", "failed", "absent", "uncached"] {
+        let first = format!("resources: [{{apiVersion: v1, kind: Pod, plural: pods, state: {state}}}]");
+        let hidden = ONE_POD.replace("objects:", &format!("{first}, objects:"));
+        assert_eq!(told::<Every>(&hidden), Ok("[]\n".to_owned()), "{state}");
+        let later = "then: [{after: 5, resources: [{apiVersion: v1, kind: Pod, plural: pods}]}]";
+        let golden = told::<Every>(&hidden.replace("objects:", &format!("{later}, objects:"))).unwrap();
+        assert!(golden.starts_with("- at: \"2026-01-01T00:00:05Z\""), "{state}: {golden}");
+    }
+}
+
+#[test]
+fn an_answer_that_holds_a_few_times_gives_way_to_the_objects() {
+    let scenario = ONE_POD.replace(
+        "objects:",
+        "lookups: [{ask: get pods default/a, times: 2, fail: {status: 500, message: away}}], objects:",
+    );
+    let golden = told::<LooksUp>(&scenario).unwrap();
+    assert!(golden.contains("away away live"), "{golden}");
 }

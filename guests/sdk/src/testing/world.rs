@@ -2,6 +2,7 @@
 //! them, and frozen views of them as the host's cache would show them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -23,6 +24,7 @@ pub(super) type Place = (u32, String, String);
 /// The objects, and what the reconciler's view of each has been.
 pub(super) struct World {
     pub(super) resources: Vec<ResourceInfo>,
+    resources_version: u32,
     pub(super) objects: BTreeMap<Place, Value>,
     pub(super) now: Time,
     ids: HashMap<Place, u32>,
@@ -39,6 +41,13 @@ struct ReadView {
 }
 
 const ANY: &str = "*";
+
+/// Of all worlds together, so that what a controller remembers of one is no
+/// answer in the next.
+fn next_version() -> u32 {
+    static VERSION: AtomicU32 = AtomicU32::new(0);
+    VERSION.fetch_add(1, Ordering::Relaxed) + 1
+}
 
 pub(super) fn is_every(resource: &GroupResource) -> bool {
     resource.group == ANY && resource.resource == ANY
@@ -65,6 +74,7 @@ impl World {
             lines.iter().chain(&scenario.resources).zip(1..).map(|(line, number)| line.info(number));
         let mut world = Self {
             resources: resources.collect(),
+            resources_version: next_version(),
             objects: BTreeMap::new(),
             now,
             ids: HashMap::new(),
@@ -82,6 +92,28 @@ impl World {
         }
         world.views = world.read_views(manifest)?;
         Ok(world)
+    }
+
+    /// Changes resources that there are.
+    pub(super) fn change_resources(
+        &mut self,
+        lines: &[ResourceLine],
+        manifest: &Manifest,
+    ) -> Result<(), String> {
+        for line in lines {
+            let (group, version) = line.group_version();
+            let is_it = |info: &&mut ResourceInfo| {
+                info.group == group && info.version == version && info.resource == line.plural
+            };
+            let info = self.resources.iter_mut().find(is_it);
+            let info = info.ok_or_else(|| {
+                format!("resources: {} {} is not there; begin with it absent", line.api_version, line.plural)
+            })?;
+            *info = line.info(info.number);
+        }
+        self.resources_version = next_version();
+        self.views = self.read_views(manifest)?;
+        Ok(())
     }
 
     fn read_views(&self, manifest: &Manifest) -> Result<Vec<ReadView>, String> {
@@ -203,7 +235,11 @@ impl World {
     /// The cache as it stands.
     pub(super) fn freeze(&mut self, log: Arc<Mutex<Vec<String>>>) -> Result<Frozen, String> {
         let mut entries = Vec::new();
-        for view in &self.views {
+        let resources = &self.resources;
+        let synced = |view: &&ReadView| {
+            resources.iter().any(|info| info.number == view.resource && info.state == SyncState::Synced)
+        };
+        for view in self.views.iter().filter(synced) {
             let from = (view.resource, String::new(), String::new());
             for (place, object) in
                 self.objects.range(from..).take_while(|(place, _)| place.0 == view.resource)
@@ -229,7 +265,13 @@ impl World {
         }
         let read = |number: u32| self.views.iter().any(|view| view.resource == number);
         let readable = self.resources.iter().filter(|info| read(info.number)).cloned().collect();
-        Ok(Frozen { resources: self.resources.clone(), readable, entries, log })
+        Ok(Frozen {
+            resources: self.resources.clone(),
+            resources_version: self.resources_version,
+            readable,
+            entries,
+            log,
+        })
     }
 }
 
@@ -250,7 +292,10 @@ fn built_in(object: &Value) -> Vec<(String, Vec<Vec<String>>)> {
         ("controller".to_owned(), controllers),
         ("orphan".to_owned(), orphan),
         ("namespace".to_owned(), vec![text(&meta["namespace"])]),
-        ("deleting".to_owned(), if meta["deletionTimestamp"].is_string() { vec![vec!["true".to_owned()]] } else { Vec::new() }),
+        (
+            "deleting".to_owned(),
+            if meta["deletionTimestamp"].is_string() { vec![vec!["true".to_owned()]] } else { Vec::new() },
+        ),
     ]
 }
 
@@ -281,6 +326,7 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub struct Frozen {
     resources: Vec<ResourceInfo>,
+    resources_version: u32,
     readable: Vec<ResourceInfo>,
     pub(super) entries: Vec<Entry>,
     log: Arc<Mutex<Vec<String>>>,
@@ -313,7 +359,7 @@ impl Snapshot for Frozen {
     }
 
     fn resources_version(&self) -> u32 {
-        1
+        self.resources_version
     }
 
     fn get(&self, resource: u32, namespace: &str, name: &str) -> Result<Option<ObjectRef>, String> {
