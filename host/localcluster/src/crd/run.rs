@@ -23,7 +23,7 @@ pub const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Runs until cancelled.
 pub async fn run(rest: Arc<Rest>, cancel: CancellationToken) {
-    let api = InProcess::new(rest, "apiextensions-apiserver");
+    let api = InProcess::new(rest, "kube-apiserver");
     loop {
         tokio::select! {
             () = cancel.cancelled() => return,

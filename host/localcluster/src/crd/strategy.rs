@@ -24,7 +24,7 @@ pub(super) struct Custom {
     api_version: String,
     stored_api_version: String,
     deprecation: Option<String>,
-    selectable: Vec<&'static str>,
+    selectable: Vec<String>,
     rules: Rules,
 }
 
@@ -60,7 +60,10 @@ impl Custom {
             api_version: format!("{group}/{}", text(version, "name")),
             stored_api_version: format!("{group}/{}", storage.map_or("", |v| text(v, "name"))),
             deprecation: deprecation(crd, version),
-            selectable: Vec::new(),
+            selectable: items(version, "selectableFields")
+                .iter()
+                .map(|f| text(f, "jsonPath").trim_start_matches('.').to_owned())
+                .collect(),
             rules: Rules::compile(&root),
             structural: Structural::new(root),
         }
@@ -217,7 +220,21 @@ impl Strategy for Custom {
     }
 
     fn supports_field(&self, label: &str) -> bool {
-        self.selectable.contains(&label)
+        self.selectable.iter().any(|path| path == label)
+    }
+
+    fn fields(&self, object: &Value) -> Vec<(&str, String)> {
+        self.selectable
+            .iter()
+            .map(|path| {
+                let value = match at(object, path) {
+                    Value::Null => String::new(),
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                (path.as_str(), value)
+            })
+            .collect()
     }
 
     fn deprecation(&self) -> Option<String> {

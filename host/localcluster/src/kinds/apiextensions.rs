@@ -89,7 +89,8 @@ fn validate(object: &Value) -> Vec<FieldError> {
     let spec = &object["spec"];
     let (group, plural) = (text(spec, "group"), text(&spec["names"], "plural"));
     let name = text(&object["metadata"], "name");
-    if name != format!("{plural}.{group}") {
+    let new = text(&object["metadata"], "resourceVersion").is_empty();
+    if new && name != format!("{plural}.{group}") {
         let detail = "must be spec.names.plural+\".\"+spec.group";
         out.push(FieldError::invalid("metadata.name", &json!(name), detail));
     }

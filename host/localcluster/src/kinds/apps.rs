@@ -346,6 +346,7 @@ const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 fn daemon_set() -> Spec {
     Spec {
         generation: Generation::Spec,
+        change_first: true,
         default: daemon_defaults,
         create: |_, object| {
             count_template(object, 1);
@@ -377,6 +378,8 @@ fn count_template(object: &mut Value, generation: i64) {
 }
 
 fn daemon_defaults(object: &mut Value) {
+    // The count is a field inside, so it is there from the start.
+    fill(child(child(object, "metadata"), "annotations"), TEMPLATE_GENERATION, "0");
     let spec = child(object, "spec");
     fill(spec, "revisionHistoryLimit", 10);
     let strategy = child(spec, "updateStrategy");

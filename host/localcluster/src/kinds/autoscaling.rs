@@ -27,7 +27,9 @@ pub(super) fn spec(version: &str) -> Spec {
                 }
             }
             let max = int(spec, "maxReplicas");
-            if max < 1 {
+            if max == 0 {
+                out.push(FieldError::required("spec.maxReplicas", "must be set and greater than 0"));
+            } else if max < 1 {
                 let detail = "must be greater than 0";
                 out.push(FieldError::invalid("spec.maxReplicas", &json!(max), detail));
             }
@@ -64,7 +66,14 @@ pub(super) fn spec(version: &str) -> Spec {
     };
     if version == "v1" {
         Spec {
-            default: |object| fill(child(object, "spec"), "minReplicas", 1),
+            default: |object| {
+                let elsewhere = object["metadata"]["annotations"][METRICS].is_string();
+                let spec = child(object, "spec");
+                fill(spec, "minReplicas", 1);
+                if !elsewhere {
+                    fill(spec, "targetCPUUtilizationPercentage", 80);
+                }
+            },
             convert: Some((to_v2, to_v1)),
             columns: Columns::Own(COLUMNS, |object, now| cells(&to_v2(object.clone()), now)),
             ..base
@@ -108,6 +117,36 @@ fn utilization(percent: i64) -> Value {
     json!({"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": percent}}})
 }
 
+/// A metric as v1 writes it into the annotation, and back.
+fn old_metric(metric: Value) -> Value {
+    let target = &metric["resource"]["target"];
+    if text(&metric, "type") != "Resource" || target.is_null() {
+        return metric;
+    }
+    let mut resource = json!({"name": metric["resource"]["name"]});
+    for (from, to) in
+        [("averageValue", "targetAverageValue"), ("averageUtilization", "targetAverageUtilization")]
+    {
+        if !target[from].is_null() {
+            set(&mut resource, to, target[from].clone());
+        }
+    }
+    json!({"type": "Resource", "resource": resource})
+}
+
+fn new_metric(metric: Value) -> Value {
+    let resource = &metric["resource"];
+    if text(&metric, "type") != "Resource" || !resource["target"].is_null() {
+        return metric;
+    }
+    let target = if resource["targetAverageValue"].is_null() {
+        json!({"type": "Utilization", "averageUtilization": resource["targetAverageUtilization"]})
+    } else {
+        json!({"type": "AverageValue", "averageValue": resource["targetAverageValue"]})
+    };
+    json!({"type": "Resource", "resource": {"name": resource["name"], "target": target}})
+}
+
 fn parsed(object: &Value, annotation: &str) -> Option<Value> {
     let text = object["metadata"]["annotations"][annotation].as_str()?;
     serde_json::from_str(text).ok()
@@ -115,7 +154,8 @@ fn parsed(object: &Value, annotation: &str) -> Option<Value> {
 
 /// v1 keeps what it has no field for in annotations.
 fn to_v2(mut object: Value) -> Value {
-    let mut metrics = parsed(&object, METRICS).and_then(|m| m.as_array().cloned()).unwrap_or_default();
+    let metrics = parsed(&object, METRICS).and_then(|m| m.as_array().cloned()).unwrap_or_default();
+    let mut metrics: Vec<Value> = metrics.into_iter().map(new_metric).collect();
     let behavior = parsed(&object, BEHAVIOR);
     let mut current = parsed(&object, CURRENT).and_then(|m| m.as_array().cloned()).unwrap_or_default();
     let conditions = parsed(&object, CONDITIONS);
@@ -129,7 +169,7 @@ fn to_v2(mut object: Value) -> Value {
     }
     let spec = child(&mut object, "spec");
     if let Some(percent) = remove(spec, "targetCPUUtilizationPercentage").and_then(|p| p.as_i64()) {
-        metrics.insert(0, utilization(percent));
+        metrics.push(utilization(percent));
     }
     if !metrics.is_empty() {
         set(spec, "metrics", metrics);
@@ -177,7 +217,7 @@ fn to_v1(mut object: Value) -> Value {
     }
     let conditions = remove(status, "conditions");
     for (key, value) in [
-        (METRICS, (!metrics.is_empty()).then(|| Value::Array(metrics))),
+        (METRICS, (!metrics.is_empty()).then(|| Value::Array(metrics.into_iter().map(old_metric).collect()))),
         (BEHAVIOR, behavior.filter(|b| !b.is_null())),
         (CURRENT, (!current.is_empty()).then(|| Value::Array(current))),
         (CONDITIONS, conditions.filter(|c| !empty(c))),

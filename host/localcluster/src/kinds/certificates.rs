@@ -204,12 +204,8 @@ fn request(out: &mut Vec<FieldError>, encoded: &str) {
     let raw = STANDARD.decode(encoded).unwrap_or_default();
     let pem = String::from_utf8_lossy(&raw);
     if !pem.contains("-----BEGIN CERTIFICATE REQUEST-----") {
-        let shown: Vec<String> = raw.iter().map(|b| format!("0x{b:x}")).collect();
-        let message = format!(
-            "Invalid value: []byte{{{}}}: PEM block type must be CERTIFICATE REQUEST",
-            shown.join(", ")
-        );
-        out.push(FieldError::raw(crate::status::FieldReason::Invalid, "spec.request", message));
+        let detail = "PEM block type must be CERTIFICATE REQUEST";
+        out.push(FieldError::invalid("spec.request", &json!(encoded), detail));
     }
 }
 

@@ -182,7 +182,8 @@ fn endpoints() -> Spec {
                         if ip.parse::<std::net::IpAddr>().is_err() {
                             let field = format!("{here}.{key}[{j}].ip");
                             let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-                            out.push(FieldError::invalid(field, &json!(ip), detail));
+                            out.push(FieldError::invalid(&field, &json!(ip), detail));
+                            out.push(FieldError::invalid(&field, &json!(ip), "must be a valid IP address"));
                         }
                     }
                 }
@@ -226,7 +227,6 @@ fn endpoints_cell(object: &Value) -> String {
 fn limit_range() -> Spec {
     Spec {
         create_on_update: true,
-        revalidates: true,
         default: |object| {
             for limit in items_mut(child(object, "spec"), "limits") {
                 if text(limit, "type") != "Container" {
@@ -244,6 +244,21 @@ fn limit_range() -> Spec {
         validate: |object| {
             let mut out = Vec::new();
             for (i, limit) in items(&object["spec"], "limits").iter().enumerate() {
+                let above = |out: &mut Vec<FieldError>, key: &str, noun: &str, shown: &str| {
+                    for (resource, min) in entries(limit, "min") {
+                        let other = &limit[key][resource];
+                        if !other.is_null() && quantity(min) > quantity(other) {
+                            let detail = format!(
+                                "min value {} is greater than {noun} value {}",
+                                min.as_str().unwrap_or(""),
+                                other.as_str().unwrap_or("")
+                            );
+                            let value = if shown == "min" { min } else { other };
+                            let field = format!("spec.limits[{i}].{key}[{resource}]");
+                            out.push(FieldError::invalid(field, value, &detail));
+                        }
+                    }
+                };
                 for (resource, max) in entries(limit, "max") {
                     let min = &limit["min"][resource];
                     if !min.is_null() && quantity(min) > quantity(max) {
@@ -256,6 +271,8 @@ fn limit_range() -> Spec {
                         out.push(FieldError::invalid(field, min, &detail));
                     }
                 }
+                above(&mut out, "defaultRequest", "default request", "own");
+                above(&mut out, "default", "default", "min");
             }
             out
         },
@@ -269,6 +286,32 @@ fn merge(limit: &mut Value, key: &str, from: &Value) {
     }
 }
 
+/// Resources that a quota may limit without naming a group.
+fn is_quota_resource(name: &str) -> bool {
+    const STANDARD: [&str; 19] = [
+        "cpu",
+        "memory",
+        "ephemeral-storage",
+        "requests.cpu",
+        "requests.memory",
+        "requests.storage",
+        "requests.ephemeral-storage",
+        "limits.cpu",
+        "limits.memory",
+        "limits.ephemeral-storage",
+        "pods",
+        "resourcequotas",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "persistentvolumeclaims",
+        "configmaps",
+        "services.nodeports",
+        "services.loadbalancers",
+    ];
+    STANDARD.contains(&name) || name.starts_with("hugepages-") || name.starts_with("requests.hugepages-")
+}
+
 fn quota() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("Request"), column("Limit"), AGE];
     Spec {
@@ -278,6 +321,10 @@ fn quota() -> Spec {
             for (resource, amount) in entries(&object["spec"], "hard") {
                 let field = format!("spec.hard[{resource}]");
                 invalid_all(&mut out, &field, &json!(resource), names::qualified_name(resource));
+                if !resource.contains('/') && !is_quota_resource(resource) {
+                    let detail = "must be a standard resource for quota";
+                    out.push(FieldError::invalid(&field, &json!(resource), detail));
+                }
                 if quantity(amount).is_negative() {
                     out.push(FieldError::invalid(&field, amount, "must be greater than or equal to 0"));
                 }

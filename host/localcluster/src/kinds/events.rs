@@ -47,7 +47,6 @@ pub(super) fn core() -> Spec {
 pub(super) fn grouped() -> Spec {
     Spec {
         create_on_update: true,
-        checks_meta: false,
         validate: |object| {
             let mut out = Vec::new();
             if object["eventTime"].is_null() {

@@ -26,11 +26,11 @@ pub(super) fn pod_template(template: &Value) -> String {
     out
 }
 
-/// How one pod spec differs from another, as a unified diff.
-pub(super) fn pod_spec_difference(old: &Value, new: &Value) -> String {
+/// How one value of an internal type differs from another, as a unified diff.
+pub(super) fn difference(ty: &str, old: &Value, new: &Value) -> String {
     let pretty = |spec: &Value| {
         let mut out = String::new();
-        structure("PodSpec", spec, &Value::Null).write(&mut out, Some(0));
+        structure(ty, spec, &Value::Null).write(&mut out, Some(0));
         out.push('\n');
         out
     };
@@ -65,6 +65,8 @@ fn structure(name: &str, value: &Value, parent: &Value) -> Node {
         let found = match published.strip_prefix('^') {
             Some(above) => &parent[above],
             None if published.is_empty() => &Value::Null,
+            // Metadata is embedded: its fields, and only they, keep their published names.
+            None if printed.starts_with(|c: char| c.is_ascii_lowercase()) => &value["metadata"][published],
             None => &value[published],
         };
         if found.is_null() && flags.contains('o') {
@@ -158,7 +160,7 @@ mod tests {
         let old = json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]});
         let mut new = old.clone();
         new["containers"][0]["resources"]["requests"]["cpu"] = "2".into();
-        let diff = pod_spec_difference(&old, &new);
+        let diff = difference("PodSpec", &old, &new);
         assert!(diff.contains("-     \"cpu\": \"1\"\n+     \"cpu\": \"2\"\n"), "{diff}");
     }
 }

@@ -62,14 +62,27 @@ pub(super) fn spec(group: &str, plural: &str) -> Option<Spec> {
             ..Spec::new()
         },
         ("flowcontrol.apiserver.k8s.io", "flowschemas") => Spec {
+            columns: Columns::Own(SCHEMAS, |object, now| {
+                let spec = &object["spec"];
+                let method = match text(&spec["distinguisherMethod"], "type") {
+                    "" => "<none>",
+                    method => method,
+                };
+                vec![
+                    name(object),
+                    json!(text(&spec["priorityLevelConfiguration"], "name")),
+                    json!(int(spec, "matchingPrecedence")),
+                    json!(method),
+                    age(object, now),
+                    json!(dangling(object)),
+                ]
+            }),
             generation: Generation::Spec,
             status_meta: StatusMeta::KeepAll,
             default: |object| super::value::fill_zero(child(object, "spec"), "matchingPrecedence", 1000),
             ..Spec::new()
         },
-        ("flowcontrol.apiserver.k8s.io", _) => {
-            Spec { generation: Generation::Spec, status_meta: StatusMeta::KeepAll, ..Spec::new() }
-        }
+        ("flowcontrol.apiserver.k8s.io", _) => priority_level(),
         ("apiregistration.k8s.io", _) => Spec {
             unconditional: false,
             status_meta: StatusMeta::KeepAll,
@@ -82,6 +95,69 @@ pub(super) fn spec(group: &str, plural: &str) -> Option<Spec> {
         },
         _ => return None,
     })
+}
+
+const SCHEMAS: &[Column] = &[
+    NAME,
+    column("PriorityLevel"),
+    column("MatchingPrecedence"),
+    column("DistinguisherMethod"),
+    AGE,
+    column("MissingPL"),
+];
+
+/// Whether the priority level of a schema is missing.
+fn dangling(schema: &Value) -> String {
+    let conditions = items(&schema["status"], "conditions");
+    let found = conditions.iter().find(|c| text(c, "type") == "Dangling");
+    found.map_or("?".to_owned(), |c| text(c, "status").to_owned())
+}
+
+fn priority_level() -> Spec {
+    const COLUMNS: &[Column] = &[
+        NAME,
+        column("Type"),
+        column("NominalConcurrencyShares"),
+        column("Queues"),
+        column("HandSize"),
+        column("QueueLengthLimit"),
+        AGE,
+    ];
+    Spec {
+        generation: Generation::Spec,
+        status_meta: StatusMeta::KeepAll,
+        default: |object| {
+            let spec = child(object, "spec");
+            if let Some(limited) = present(spec, "limited") {
+                fill(limited, "nominalConcurrencyShares", 30);
+                fill(limited, "lendablePercent", 0);
+                if let Some(queues) = present(limited, "limitResponse").and_then(|r| present(r, "queuing")) {
+                    super::value::fill_zero(queues, "handSize", 8);
+                    super::value::fill_zero(queues, "queues", 64);
+                    super::value::fill_zero(queues, "queueLengthLimit", 50);
+                }
+            }
+            if let Some(exempt) = present(spec, "exempt") {
+                fill(exempt, "nominalConcurrencyShares", 0);
+                fill(exempt, "lendablePercent", 0);
+            }
+        },
+        columns: Columns::Own(COLUMNS, |object, now| {
+            let spec = &object["spec"];
+            let queues = &spec["limited"]["limitResponse"]["queuing"];
+            let or_none = |value: &Value| if value.is_null() { json!("<none>") } else { value.clone() };
+            vec![
+                name(object),
+                json!(text(spec, "type")),
+                or_none(&spec["limited"]["nominalConcurrencyShares"]),
+                or_none(&queues["queues"]),
+                or_none(&queues["handSize"]),
+                or_none(&queues["queueLengthLimit"]),
+                age(object, now),
+            ]
+        }),
+        ..Spec::new()
+    }
 }
 
 const NAME_AND_AGE: &[Column] = &[NAME, AGE];
@@ -265,6 +341,7 @@ fn runtime_class() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("Handler"), AGE];
     Spec {
         create_on_update: true,
+        revalidates: true,
         unconditional: false,
         validate: |object| {
             let mut out = Vec::new();

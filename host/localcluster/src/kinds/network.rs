@@ -62,7 +62,7 @@ fn ingress_validation(object: &Value) -> Vec<FieldError> {
     let spec = &object["spec"];
     if items(spec, "rules").is_empty() && spec["defaultBackend"].is_null() {
         let detail = "either `defaultBackend` or `rules` must be specified";
-        out.push(FieldError::invalid("spec", &json!([]), detail));
+        out.push(FieldError::invalid("spec", &Value::Null, detail));
     }
     if spec["defaultBackend"].is_object() {
         backend(&mut out, &spec["defaultBackend"], "spec.defaultBackend");
@@ -106,7 +106,8 @@ fn backend(out: &mut Vec<FieldError>, backend: &Value, path: &str) {
     let service = &backend["service"];
     match (service.is_object(), backend["resource"].is_object()) {
         (false, false) => {
-            out.push(FieldError::required(path, "port name or number is required"));
+            let detail = "resource or service backend is required";
+            out.push(FieldError::invalid(path, &json!(""), detail));
         }
         (true, true) => {
             let detail = "cannot set both resource and service backends";

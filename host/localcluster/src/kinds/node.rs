@@ -76,7 +76,7 @@ fn validate(object: &Value) -> Vec<FieldError> {
     let spec = &object["spec"];
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for (i, taint) in items(spec, "taints").iter().enumerate() {
-        let here = format!("spec.taints[{i}]");
+        let here = format!("metadata.taints[{i}]");
         let (key, value, effect) = (text(taint, "key"), text(taint, "value"), text(taint, "effect"));
         invalid_all(&mut out, &format!("{here}.key"), &json!(key), names::qualified_name(key));
         invalid_all(&mut out, &format!("{here}.value"), &json!(value), names::label_value(value));

@@ -220,7 +220,7 @@ fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
         }
     }
     if fixed != *before {
-        let detail = format!("{ONLY}\n{}", internal::pod_spec_difference(before, &fixed));
+        let detail = format!("{ONLY}\n{}", internal::difference("PodSpec", before, &fixed));
         out.push(FieldError::forbidden("spec", &detail));
     }
     out
@@ -377,6 +377,13 @@ fn warnings(object: &Value) -> Vec<String> {
             "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [{}]",
             wrong.join(" ")
         ));
+    }
+    for (i, it) in items(&object["spec"], "topologySpreadConstraints").iter().enumerate() {
+        if it["labelSelector"].is_null() {
+            out.push(format!(
+                "spec.topologySpreadConstraints[{i}].labelSelector: a null labelSelector results in matching no pod"
+            ));
+        }
     }
     for list in ["containers", "initContainers"] {
         for (i, container) in items(&object["spec"], list).iter().enumerate() {

@@ -111,7 +111,7 @@ fn volumes(out: &mut Vec<FieldError>, spec: &Value, path: &str) -> Vec<String> {
             ("persistentVolumeClaim", "claimName", "persistentVolumeClaim.claimName"),
             ("hostPath", "path", "hostPath.path"),
         ] {
-            if !volume[source].is_null() && text(&volume[source], key).is_empty() {
+            if sources == 1 && !volume[source].is_null() && text(&volume[source], key).is_empty() {
                 out.push(FieldError::required(format!("{here}.{field}"), ""));
             }
         }
@@ -240,6 +240,15 @@ fn env(out: &mut Vec<FieldError>, it: &Value, path: &str) {
             out.push(FieldError::invalid(format!("{here}.name"), &json!(name), detail));
         }
         let Some(from) = var["valueFrom"].as_object() else { continue };
+        if let Some(path) = var["valueFrom"]["fieldRef"]["fieldPath"].as_str() {
+            let field = format!("{here}.valueFrom.fieldRef.fieldPath");
+            if path.is_empty() {
+                out.push(FieldError::required(field, ""));
+            } else if !is_pod_field(path) {
+                let detail = format!("error converting fieldPath: field label not supported: {path}");
+                out.push(FieldError::invalid(field, &json!(path), &detail));
+            }
+        }
         let field = format!("{here}.valueFrom");
         if from.is_empty() {
             let detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`";
@@ -252,6 +261,29 @@ fn env(out: &mut Vec<FieldError>, it: &Value, path: &str) {
             out.push(FieldError::invalid(&field, &json!(""), detail));
         }
     }
+}
+
+/// Fields of its own that a pod may hand to its containers.
+fn is_pod_field(path: &str) -> bool {
+    const FIELDS: [&str; 14] = [
+        "metadata.name",
+        "metadata.namespace",
+        "metadata.uid",
+        "metadata.annotations",
+        "metadata.labels",
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.serviceAccountName",
+        "spec.schedulerName",
+        "status.phase",
+        "status.hostIP",
+        "status.hostIPs",
+        "status.podIP",
+        "status.podIPs",
+    ];
+    let subscripted =
+        |map: &str| path.strip_prefix(map).is_some_and(|key| key.starts_with("['") && key.ends_with("']"));
+    FIELDS.contains(&path) || subscripted("metadata.annotations") || subscripted("metadata.labels")
 }
 
 fn mounts(out: &mut Vec<FieldError>, it: &Value, path: &str, volumes: &[String]) {
@@ -405,7 +437,8 @@ fn tolerations(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
             "Exists" => {
                 if !text(it, "value").is_empty() {
                     let detail = "value must be empty when `operator` is 'Exists'";
-                    out.push(FieldError::invalid(&here, it, detail));
+                    let value = json!(text(it, "value"));
+                    out.push(FieldError::invalid(format!("{here}.operator"), &value, detail));
                 }
             }
             other => {

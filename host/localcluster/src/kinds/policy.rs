@@ -21,7 +21,8 @@ pub(super) fn spec() -> Spec {
             let spec = &object["spec"];
             let (min, max) = (&spec["minAvailable"], &spec["maxUnavailable"]);
             if !min.is_null() && !max.is_null() {
-                let shown = super::apps::show_as("io.k8s.api.policy.v1.PodDisruptionBudgetSpec", spec);
+                let fields = ["minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy"];
+                let shown = super::internal::capitalised(&fields, spec);
                 let message =
                     format!("Invalid value: {shown}: minAvailable and maxUnavailable cannot be both set");
                 out.push(FieldError::raw(crate::status::FieldReason::Invalid, "spec", message));

@@ -11,8 +11,13 @@ use crate::table::{AGE, Column, Columns, NAME, age, column, name, wide};
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 pub(super) fn spec(plural: &str) -> Spec {
-    let base =
-        Spec { name: NameRule::PathSegment, core_finalizers: false, create_on_update: true, ..Spec::new() };
+    let base = Spec {
+        name: NameRule::PathSegment,
+        core_finalizers: false,
+        create_on_update: true,
+        revalidates: true,
+        ..Spec::new()
+    };
     match plural {
         "rolebindings" | "clusterrolebindings" => Spec {
             default: binding_defaults,
@@ -20,7 +25,14 @@ pub(super) fn spec(plural: &str) -> Spec {
             validate_update: |old, new| {
                 let mut out = Vec::new();
                 if old["roleRef"] != new["roleRef"] {
-                    let shown = super::apps::show_as("io.k8s.api.rbac.v1.RoleRef", &new["roleRef"]);
+                    let role = &new["roleRef"];
+                    let part = |key: &str| json!(text(role, key));
+                    let shown = format!(
+                        "{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}",
+                        part("apiGroup"),
+                        part("kind"),
+                        part("name")
+                    );
                     let message = format!("Invalid value: {shown}: cannot change roleRef");
                     let reason = crate::status::FieldReason::Invalid;
                     out.push(FieldError::raw(reason, "roleRef", message));
@@ -53,7 +65,7 @@ fn binding_validation(object: &Value) -> Vec<FieldError> {
         let value = json!(text(role, "apiGroup"));
         out.push(FieldError::not_supported("roleRef.apiGroup", &value, &[GROUP]));
     }
-    let kinds = ["ClusterRole", "Role"];
+    let kinds = ["Role", "ClusterRole"];
     if !kinds.contains(&text(role, "kind")) {
         out.push(FieldError::not_supported("roleRef.kind", &json!(text(role, "kind")), &kinds));
     }

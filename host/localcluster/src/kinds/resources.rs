@@ -33,17 +33,17 @@ pub fn requirements(out: &mut Vec<FieldError>, resources: &Value, path: &str) {
 }
 
 fn one(out: &mut Vec<FieldError>, name: &str, amount: &Value, path: &str) {
-    invalid_all(out, path, &json!(name), names::qualified_name(name));
+    let field = format!("{path}[{name}]");
+    invalid_all(out, &field, &json!(name), names::qualified_name(name));
     const STANDARD: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
     if !name.contains('/') && !STANDARD.contains(&name) && !name.starts_with("hugepages-") {
         out.push(FieldError::invalid(
-            path,
+            &field,
             &json!(name),
             "must be a standard resource type or fully qualified",
         ));
-        out.push(FieldError::invalid(path, &json!(name), "must be a standard resource for containers"));
+        out.push(FieldError::invalid(&field, &json!(name), "must be a standard resource for containers"));
     }
-    let field = format!("{path}[{name}]");
     let amount_value = quantity(amount);
     if amount_value.is_negative() {
         out.push(FieldError::invalid(&field, amount, "must be greater than or equal to 0"));

@@ -15,10 +15,9 @@ use crate::table::{AGE, Column, Columns, NAME, age, column, name, wide};
 
 pub(super) fn spec() -> Spec {
     Spec {
-        name: NameRule::Label1035,
+        name: NameRule::Label,
         returns_deleted: true,
         create_on_update: true,
-        revalidates: true,
         default: defaults,
         allocator: Some(Box::new(Services::default())),
         validate,

@@ -56,6 +56,8 @@ pub struct Spec {
     pub name: NameRule,
     /// The kind checks changed metadata itself, besides the generic layer.
     pub checks_meta: bool,
+    /// What a change may not do is said before what is wrong with the new object.
+    pub change_first: bool,
     /// Answer to a field selector with an unknown field.
     pub unknown_field: Option<fn(&str) -> String>,
     /// Warning of every answer about the kind.
@@ -116,6 +118,7 @@ impl Spec {
         Self {
             name: NameRule::Subdomain,
             checks_meta: true,
+            change_first: false,
             unknown_field: None,
             deprecation: None,
             core_finalizers: true,
@@ -309,8 +312,14 @@ impl Strategy for Builtin {
         if self.spec.revalidates {
             out.extend(meta::create(new, self.namespaced, self.spec.name));
         }
-        out.extend((self.spec.validate)(new));
-        out.extend((self.spec.validate_update)(old, new));
+        let (content, change) = ((self.spec.validate)(new), (self.spec.validate_update)(old, new));
+        if self.spec.change_first {
+            out.extend(change);
+            out.extend(content);
+        } else {
+            out.extend(content);
+            out.extend(change);
+        }
         out
     }
 
@@ -322,7 +331,7 @@ impl Strategy for Builtin {
         self.spec.unconditional
     }
 
-    fn fields(&self, object: &Value) -> Vec<(&'static str, String)> {
+    fn fields(&self, object: &Value) -> Vec<(&str, String)> {
         (self.spec.fields)(object)
     }
 

@@ -32,7 +32,7 @@ fn storage_class() -> Spec {
         column("Provisioner"),
         column("ReclaimPolicy"),
         column("VolumeBindingMode"),
-        boolean("AllowVolumeExpansion"),
+        column("AllowVolumeExpansion"),
         AGE,
     ];
     Spec {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::internal;
 use super::meta::{immutable, invalid_all};
 use super::names;
 use super::pod_validation::one_of;
@@ -88,6 +89,9 @@ fn volume_validation(object: &Value) -> Vec<FieldError> {
     modes(&mut out, spec, "spec.accessModes");
     if empty(&spec["capacity"]) {
         out.push(FieldError::required("spec.capacity", ""));
+    }
+    if empty(&spec["capacity"]) {
+        out.push(FieldError::not_supported("spec.capacity", &Value::Null, &["storage"]));
     } else if spec["capacity"]["storage"].is_null() {
         let keys: Vec<&String> = entries(spec, "capacity").map(|e| e.0).collect();
         out.push(FieldError::not_supported("spec.capacity", &json!(keys), &["storage"]));
@@ -266,8 +270,11 @@ fn claim_update(old: &Value, new: &Value) -> Vec<FieldError> {
         copy(&before["resources"], child(&mut fixed, "resources"), "requests");
     }
     if fixed != *before {
-        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
-        out.push(FieldError::forbidden("spec", detail));
+        let diff = internal::difference("PersistentVolumeClaimSpec", before, &fixed);
+        let detail = format!(
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n{diff}"
+        );
+        out.push(FieldError::forbidden("spec", &detail));
     }
     if bound && quantity(wants) < quantity(had) {
         let status = &new["status"]["capacity"]["storage"];
@@ -276,6 +283,7 @@ fn claim_update(old: &Value, new: &Value) -> Vec<FieldError> {
             out.push(FieldError::forbidden("spec.resources.requests.storage", detail));
         }
     }
+    immutable(&mut out, "volumeMode", &before["volumeMode"], &after["volumeMode"]);
     out
 }
 

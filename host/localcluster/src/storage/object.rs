@@ -53,7 +53,7 @@ const LINE_END: &[u8] = b"}\n";
 
 impl Draft {
     /// Encodes an object; `kind`, `apiVersion` and the version in it are left out.
-    pub fn new(object: &Value, fields: &[(&'static str, String)]) -> Self {
+    pub fn new(object: &Value, fields: &[(&str, String)]) -> Self {
         static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
         let object = object.as_object().unwrap_or(&EMPTY);
         let metadata = object.get("metadata").and_then(Value::as_object).unwrap_or(&EMPTY);

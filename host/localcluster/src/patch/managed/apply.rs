@@ -7,7 +7,7 @@ use super::entries::{Manager, Managers, Owned};
 use super::merge::{merge, remove as take_away};
 use super::set::{Element, FieldSet, show};
 use super::shape::{Node, Shape, item_element};
-use super::{blank, store, strip};
+use super::{blank, store, strip, written};
 use crate::kinds::value::{remove, text};
 use crate::patch::{PatchOptions, Patched, go, keep_type, redecode};
 use crate::rest::strategy::Kind;
@@ -49,10 +49,11 @@ pub fn apply_ssa(
     let merged = merge(node, &live, &config);
     let merged = prune(node, merged, last.as_ref().map(|l| &l.0), &managers, &named);
     let found = compare(node, &live, &merged);
-    let touched = found.modified.union(&found.added);
+    let touched = written(kind, &options.sub, &found.modified.union(&found.added));
+    let removed = written(kind, &options.sub, &found.removed);
     conflicts(&managers, &touched, options.force)?;
     for owned in &mut managers.all {
-        owned.fields = owned.fields.difference(&touched).difference(&found.removed);
+        owned.fields = owned.fields.difference(&touched).difference(&removed);
     }
     managers.all.retain(|o| !o.fields.is_empty());
     let unchanged = merged == live;

@@ -87,14 +87,8 @@ impl Managers {
                     o.manager.subresource.clone(),
                 )
             };
-            let (a_key, b_key) = (key(a), key(b));
-            // A missing time sorts as the present, which is last.
-            let late = |time: &str| time.is_empty();
-            a_key
-                .0
-                .cmp(&b_key.0)
-                .then_with(|| late(&a_key.1).cmp(&late(&b_key.1)))
-                .then_with(|| a_key.cmp(&b_key))
+            // A missing time sorts before all others.
+            key(a).cmp(&key(b))
         });
         all.into_iter()
             .map(|owned| {

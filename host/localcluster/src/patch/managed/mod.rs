@@ -42,21 +42,24 @@ const STRIPPED: [&[&str]; 11] = [
 
 /// Drops what belongs to nobody, and what this subresource does not write.
 fn strip(kind: &Kind, sub: &str, fields: &FieldSet) -> FieldSet {
-    let mut out = fields.without(&STRIPPED);
-    if kind.subresource("status").is_some() {
-        match sub {
-            "" => out = out.without(&[&["status"]]),
-            "status" => {
-                out = out.without(&[&["spec"]]);
-                let kept = kind.strategy.kept_on_status();
-                let paths: Vec<Vec<&str>> = kept.iter().map(|p| p.split('.').collect()).collect();
-                let paths: Vec<&[&str]> = paths.iter().map(Vec::as_slice).collect();
-                out = out.without(&paths);
-            }
-            _ => {}
-        }
+    written(kind, sub, &fields.without(&STRIPPED))
+}
+
+/// Drops what a write through this subresource does not change.
+fn written(kind: &Kind, sub: &str, fields: &FieldSet) -> FieldSet {
+    if kind.subresource("status").is_none() {
+        return fields.clone();
     }
-    out
+    match sub {
+        "" => fields.without(&[&["status"]]),
+        "status" => {
+            let kept = kind.strategy.kept_on_status();
+            let paths: Vec<Vec<&str>> = kept.iter().map(|p| p.split('.').collect()).collect();
+            let paths: Vec<&[&str]> = paths.iter().map(Vec::as_slice).collect();
+            fields.without(&[&["spec"]]).without(&paths)
+        }
+        _ => fields.clone(),
+    }
 }
 
 /// The managers an update starts from: those it sends if they make sense, else the present ones.
@@ -124,9 +127,11 @@ fn blank(kind: &Kind) -> Value {
 
 fn update(kind: &Kind, old: &Value, new: &Value, managers: &mut Managers, writer: &Manager, now: &str) {
     let found = compare(Node::root(kind), old, new);
-    let touched = found.modified.union(&found.added);
+    let sub = &writer.subresource;
+    let touched = written(kind, sub, &found.modified.union(&found.added));
+    let removed = written(kind, sub, &found.removed);
     for owned in &mut managers.all {
-        owned.fields = owned.fields.difference(&touched).difference(&found.removed);
+        owned.fields = owned.fields.difference(&touched).difference(&removed);
     }
     let taken = strip(kind, &writer.subresource, &touched);
     if !taken.is_empty() {
