@@ -21,6 +21,7 @@ pub type SharedClock = Arc<dyn Clock>;
 pub struct SystemClock;
 
 impl Clock for SystemClock {
+    #[allow(clippy::disallowed_methods, reason = "this is the door to time")]
     fn now(&self) -> jiff::Timestamp {
         jiff::Timestamp::now()
     }

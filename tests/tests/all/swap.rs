@@ -30,13 +30,11 @@ async fn a_swap_in_the_middle_of_a_scale_up_loses_and_doubles_no_pod() -> anyhow
     });
 
     bed.create("deployments", &deployment("default", "web", PODS as u32))?;
-    let mut swaps = 0;
     for round in 1..=5 {
         let far = PODS * round / 6;
         bed.until("more pods", Duration::from_secs(60), async |bed| Ok(bed.list("v1", "pods", "default").await?.len() >= far)).await?;
         bed.install("replicaset-controller", &rebuilt(&original, &round.to_string()))?;
-        swaps += 1;
-        let swapped = |bed: &Bed| bed.manager.controller("replicaset-controller").is_some_and(|c| c.status().swaps >= swaps);
+        let swapped = |bed: &Bed| bed.manager.controller("replicaset-controller").is_some_and(|c| c.status().swaps >= round as u64);
         bed.until("swapped", Duration::from_secs(30), async |bed| Ok(swapped(bed))).await?;
     }
     bed.until("all ready", Duration::from_secs(60), async |bed| {

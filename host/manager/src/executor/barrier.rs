@@ -1,9 +1,10 @@
 //! Read your own writes: what the cache must have seen before a key that wrote
 //! is reconciled again.
 //!
-//! In: answers to writes. Out: whether the cache has caught up. Invariant: a
-//! barrier never expires. It passes, or its resource becomes absent; one that
-//! takes long is reported and goes on holding.
+//! In: answers to writes. Out: whether the cache has caught up. Invariant: what
+//! was written is waited for without an end. It passes, or its resource becomes
+//! absent; a barrier that takes long is reported and goes on holding. Only a
+//! conflict, which wrote nothing, holds for a limited time.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -18,6 +19,11 @@ const SLOW: Duration = Duration::from_secs(30);
 /// The least pause between two looks at the barriers when nothing is heard from
 /// the store: a resource that becomes absent need not tick it.
 const POLL: Duration = Duration::from_secs(1);
+
+/// How long a conflict holds a key. Where the object really had moved the cache
+/// shows that long before; a proxy or a webhook may answer 409 about an object
+/// that never moves, and then the key's backoff is all that is needed.
+const CONFLICT_HOLD: Duration = Duration::from_secs(1);
 
 /// Something the cache has to show first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,6 +154,13 @@ impl Barriers {
         self.is_empty()
     }
 
+    /// Drops what only holds because of a conflict. True if there was any.
+    fn end_conflicts(&mut self) -> bool {
+        let before = self.others.len();
+        self.others.retain(|barrier| !matches!(barrier, Barrier::Moved { .. }));
+        self.others.len() < before
+    }
+
     /// Whether nothing holds the key.
     pub fn is_empty(&self) -> bool {
         self.versions.is_empty() && self.others.is_empty()
@@ -173,6 +186,9 @@ pub async fn wait_passed(barriers: &mut Barriers, cache: &dyn Cached, controller
     let started = Instant::now();
     let mut warned = false;
     while !barriers.settle(cache) {
+        if started.elapsed() >= CONFLICT_HOLD && barriers.end_conflicts() {
+            continue;
+        }
         if !warned && started.elapsed() >= SLOW {
             warned = true;
             tracing::warn!(controller, %key, waits_for = barriers.describe(cache), "the cache has not shown this key's own writes for a while; still waiting");

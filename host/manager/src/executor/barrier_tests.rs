@@ -159,3 +159,19 @@ async fn a_resource_that_vanishes_ends_the_wait_by_itself() {
     wait_passed(&mut barriers, &*cache, "test", &key()).await;
     assert!(started.elapsed() <= Duration::from_secs(12));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_about_an_object_that_never_moves_holds_for_a_moment_only() {
+    let cache = OneObject::new(Some(5), Some(("u", 5, UidState::Live)));
+    let mut barriers = Barriers::default();
+    let moved = Barrier::Moved { resource: 1, namespace: "ns".into(), name: "a".into(), sent: "5".into() };
+    barriers.merge([moved.clone()]);
+    let key = Key { source: 0, resource: 1, namespace: "ns".into(), name: "a".into() };
+    let start = Instant::now();
+    wait_passed(&mut barriers, &cache, "c", &key).await;
+    assert_eq!(start.elapsed(), CONFLICT_HOLD);
+    // What was written is waited for all the same.
+    barriers.merge([moved, version(9)]);
+    let waiting = wait_passed(&mut barriers, &cache, "c", &key);
+    assert!(tokio::time::timeout(Duration::from_secs(60), waiting).await.is_err());
+}

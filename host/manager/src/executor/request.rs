@@ -64,7 +64,6 @@ impl Maker<'_> {
                 if action.subresource.is_empty() {
                     let metadata = metadata(&mut body);
                     metadata.insert("name".into(), name.into());
-                    metadata.remove("generateName");
                     type_meta(&mut body, kind);
                 }
                 (Method::POST, "application/json", body)
