@@ -96,7 +96,7 @@ impl Client {
         let connector = hyper_rustls::HttpsConnectorBuilder::new()
             .with_tls_config(access.tls()?)
             .https_or_http()
-            .enable_all_versions()
+            .enable_http1()
             .wrap_connector(tcp);
         Ok(Self {
             pool: Pool::builder(TokioExecutor::new()).build(connector),

@@ -11,7 +11,6 @@ mod parse;
 
 use serde_json::Value;
 
-pub use eval::truthy;
 use parse::Node;
 
 /// Why a text is not an expression.
