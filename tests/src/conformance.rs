@@ -34,6 +34,9 @@ const MANAGER: &str = "PARITY_MANAGER_CMD";
 /// Controllers that the manager of [`MANAGER`] has, joined by commas; all if not set.
 const CONTROLLERS: &str = "PARITY_CONTROLLERS";
 
+/// What scenarios wait for, and how many of them.
+type Waiting = BTreeMap<&'static str, usize>;
+
 /// Runs the conformance tests. `data` has `parity` and `apiconf`; `embedded`
 /// makes the manager that is used unless the environment names another.
 pub fn main(data: &Path, embedded: impl FnOnce() -> anyhow::Result<Arc<dyn Launcher>>) -> ExitCode {
@@ -59,16 +62,14 @@ fn run(
         Err(_) => embedded()?,
     };
     let server = std::env::var(KUBECONFIG).map_or(Server::Embedded, |path| Server::Running(PathBuf::from(path)));
-    let mut trials = parity_trials(arguments, data, server, launcher, &runtime)?;
+    let (mut trials, waiting) = parity_trials(arguments, data, server, launcher, &runtime)?;
     trials.extend(apiconf_trials(data, &runtime)?);
-    let mut waiting: BTreeMap<String, usize> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.has_ignored_flag() && !arguments.is_filtered_out(trial)) {
-        *waiting.entry(trial.kind().to_owned()).or_default() += 1;
-    }
     let conclusion = libtest_mimic::run(arguments, trials);
     if !arguments.list {
-        for (what, number) in waiting {
-            println!("{number} {what}");
+        if conclusion.num_ignored > 0 {
+            let what: Vec<String> = waiting.iter().map(|(what, number)| format!("{what} ({number})")).collect();
+            let what = if what.is_empty() { String::new() } else { format!(", for {}", what.join(", ")) };
+            println!("{} waiting{what}", conclusion.num_ignored);
         }
         println!("{} passed, {} failed", conclusion.num_passed, conclusion.num_failed);
     }
@@ -101,33 +102,30 @@ fn parity_trials(
     server: Server,
     launcher: Arc<dyn Launcher>,
     runtime: &Arc<tokio::runtime::Runtime>,
-) -> anyhow::Result<Vec<Trial>> {
+) -> anyhow::Result<(Vec<Trial>, Waiting)> {
     let there = launcher.controllers();
     let embedded = matches!(server, Server::Embedded);
-    let lacks = |scenario: &Scenario| {
-        let missing = there.as_ref().map(|there| families::missing(scenario, there)).unwrap_or_default();
-        if !missing.is_empty() {
-            return Some(format!("waiting for {}", missing.join(" and ")));
-        }
-        if scenario.cluster.metrics {
-            return Some("waiting for metrics APIs in the harness".to_owned());
-        }
-        (!embedded && families::needs_simulation(scenario)).then(|| "waiting for simulated nodes".to_owned())
+    let lacks = |scenario: &Scenario| -> Vec<&'static str> {
+        let mut missing = there.as_ref().map(|there| families::missing(scenario, there)).unwrap_or_default();
+        missing.extend(scenario.cluster.metrics.then_some("metrics APIs in the harness"));
+        missing.extend((!embedded && families::needs_simulation(scenario)).then_some("simulated nodes"));
+        missing
     };
     let scenarios = in_order(parity::read(&data.join("parity/scenarios"))?);
     let name = |scenario: &Scenario| format!("parity::{}::{}", scenario.family, scenario.name);
     let empty = |scenario: &Scenario| Trial::test(name(scenario), || Ok(()));
-    let (waiting, ready): (Vec<_>, Vec<_>) = scenarios.into_iter().partition(|s| lacks(s).is_some());
-    let played: Vec<Scenario> = ready.into_iter().filter(|s| !arguments.is_filtered_out(&empty(s))).collect();
+    let shown: Vec<Scenario> = scenarios.into_iter().filter(|s| !arguments.is_filtered_out(&empty(s))).collect();
+    let (waiting, played): (Vec<_>, Vec<_>) = shown.into_iter().partition(|s| !lacks(s).is_empty());
     let player = Arc::new(Player::new(server, launcher, &data.join("parity/golden"), &played));
-    let mut trials: Vec<Trial> = waiting
-        .iter()
-        .map(|scenario| {
-            let reason = lacks(scenario).unwrap_or_default();
-            let failure = reason.clone();
-            Trial::test(name(scenario), move || Err(failure.into())).with_kind(reason).with_ignored_flag(true)
-        })
-        .collect();
+    let mut reasons = Waiting::new();
+    let mut trials: Vec<Trial> = Vec::new();
+    for scenario in &waiting {
+        let missing = lacks(scenario);
+        missing.iter().for_each(|what| *reasons.entry(what).or_default() += 1);
+        let failure = format!("waiting for {}", missing.join(" and "));
+        let trial = Trial::test(name(scenario), move || Err(failure.into()));
+        trials.push(trial.with_kind("waiting").with_ignored_flag(true));
+    }
     trials.extend(played.into_iter().map(|scenario| {
         let (player, runtime) = (player.clone(), runtime.clone());
         Trial::test(name(&scenario), move || {
@@ -139,7 +137,7 @@ fn parity_trials(
             Ok(())
         })
     }));
-    Ok(trials)
+    Ok((trials, reasons))
 }
 
 fn apiconf_trials(data: &Path, runtime: &Arc<tokio::runtime::Runtime>) -> anyhow::Result<Vec<Trial>> {

@@ -1,5 +1,11 @@
 //! What the integration tests stand on: a cluster and a manager in one process.
 
+pub mod apiconf;
+pub mod client;
+pub mod conformance;
+pub mod ordered;
+pub mod parity;
+
 use std::{
     path::{Path, PathBuf},
     sync::Arc,

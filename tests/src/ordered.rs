@@ -45,12 +45,67 @@ impl Ordered {
         }
     }
 
+    /// The field of an object, to be changed.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Ordered> {
+        match self {
+            Self::Object(fields) => fields.get_mut(key),
+            _ => None,
+        }
+    }
+
+    /// Takes a field away; the others keep their order.
+    pub fn remove(&mut self, key: &str) {
+        if let Self::Object(fields) = self {
+            fields.shift_remove(key);
+        }
+    }
+
+    /// Lays `extra` over this: objects are merged, everything else is
+    /// replaced; new keys come last.
+    pub fn merge(&mut self, extra: &serde_json::Value) {
+        let (Self::Object(fields), Some(extra)) = (self, extra.as_object()) else { return };
+        for (key, value) in extra {
+            match fields.get_mut(key) {
+                Some(below @ Self::Object(_)) if value.is_object() => below.merge(value),
+                _ => drop(fields.insert(key.clone(), value.into())),
+            }
+        }
+    }
+
+    /// JSON with a blank after commas and colons.
+    pub fn spaced(&self) -> String {
+        let mut out = Vec::new();
+        let mut serializer = serde_json::Serializer::with_formatter(&mut out, Spaced);
+        match self.serialize(&mut serializer) {
+            // serde_json writes UTF-8, and writing to memory does not fail.
+            Ok(()) => String::from_utf8_lossy(&out).into_owned(),
+            Err(_) => self.to_string(),
+        }
+    }
+
     /// The field of an object.
     pub fn get(&self, key: &str) -> Option<&Ordered> {
         match self {
             Self::Object(fields) => fields.get(key),
             _ => None,
         }
+    }
+}
+
+/// JSON with a blank after commas and colons, as Python writes it.
+struct Spaced;
+
+impl serde_json::ser::Formatter for Spaced {
+    fn begin_array_value<W: ?Sized + std::io::Write>(&mut self, writer: &mut W, first: bool) -> std::io::Result<()> {
+        if first { Ok(()) } else { writer.write_all(b", ") }
+    }
+
+    fn begin_object_key<W: ?Sized + std::io::Write>(&mut self, writer: &mut W, first: bool) -> std::io::Result<()> {
+        if first { Ok(()) } else { writer.write_all(b", ") }
+    }
+
+    fn begin_object_value<W: ?Sized + std::io::Write>(&mut self, writer: &mut W) -> std::io::Result<()> {
+        writer.write_all(b": ")
     }
 }
 
@@ -184,5 +239,10 @@ mod tests {
         let read = from_yaml("on: pods\nb: [1, 0.5, null, true, 'x']\na: {z: 1, y: \"2\"}").unwrap();
         assert_eq!(read.to_string(), r#"{"on":"pods","b":[1,0.5,null,true,"x"],"a":{"z":1,"y":"2"}}"#);
         assert_eq!(serde_json::from_str::<Ordered>(&read.to_string()).unwrap(), read);
+        let mut merged = read.clone();
+        merged.remove("b");
+        merged.merge(&serde_json::json!({"a": {"b": null, "z": 3}}));
+        assert_eq!(merged.to_string(), r#"{"on":"pods","a":{"z":3,"y":"2","b":null}}"#);
+        assert_eq!(read.spaced(), r#"{"on": "pods", "b": [1, 0.5, null, true, "x"], "a": {"z": 1, "y": "2"}}"#);
     }
 }

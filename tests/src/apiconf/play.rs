@@ -169,7 +169,8 @@ impl Player<'_> {
             head.insert(name, value.clone());
         }
         let body = match (&step.body, &step.text) {
-            (Some(body), _) => Some(self.scope.fill(body)?.to_string()),
+            // Written as when the answers were recorded: some quote it.
+            (Some(body), _) => Some(self.scope.fill(body)?.spaced()),
             (None, Some(text)) => Some(self.scope.text(text, false)?),
             (None, None) => None,
         };

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::{Context, bail};
 use base64::{Engine, prelude::BASE64_STANDARD};
+use bytes::Bytes;
 use coxswain_localcluster::nodes::NodeSpec;
 use futures::{StreamExt, TryStreamExt, stream};
 use http::{HeaderMap, Method};
@@ -20,6 +21,7 @@ use crate::{
         proxy::certificate_request,
         scenario::{replace, step},
     },
+    ordered::Ordered,
 };
 
 /// One object or several.
@@ -316,21 +318,29 @@ impl Run<'_> {
     }
 
     /// Deletes and creates again with changes, for fields that cannot change.
+    /// Keys keep their order, since some controllers compare bytes.
     async fn recreate(&self, argument: &Value) -> anyhow::Result<()> {
         let (place, names) = self.pick(argument).await?;
         let entry = self.plane.api.entry(&place.resource).await?;
+        let client = self.plane.api.client();
+        let head = || headers([("accept", "application/json"), ("content-type", "application/json")]);
         for name in names {
             let path = entry.path(&place.namespace, &name, "");
-            let mut object = self.plane.api.get(&path).await?;
+            let answer = client.call(Method::GET, &path, head()?, Bytes::new()).await?;
+            let mut object: Ordered = serde_json::from_slice(answer.body())?;
             let none = json!({});
             self.plane.api.call(Method::DELETE, &path, Some(&none), "application/json", &HeaderMap::new()).await?;
-            if let Some(meta) = object["metadata"].as_object_mut() {
+            if let Some(meta) = object.get_mut("metadata") {
                 for key in ["uid", "resourceVersion", "managedFields", "creationTimestamp"] {
                     meta.remove(key);
                 }
             }
-            merge(&mut object, &argument["body"]);
-            self.put(&object, &HeaderMap::new()).await?;
+            object.merge(&argument["body"]);
+            let path = entry.path(&place.namespace, "", "");
+            let answer = client.call(Method::POST, &path, head()?, object.to_string().into()).await?;
+            let made: Value = serde_json::from_slice(answer.body())?;
+            anyhow::ensure!(answer.status().is_success(), "cannot create {name} again: {}", text(&made["message"]));
+            self.wrote(&place.resource, &made);
         }
         Ok(())
     }
