@@ -107,7 +107,6 @@ fn parity_trials(
     let embedded = matches!(server, Server::Embedded);
     let lacks = |scenario: &Scenario| -> Vec<&'static str> {
         let mut missing = there.as_ref().map(|there| families::missing(scenario, there)).unwrap_or_default();
-        missing.extend(scenario.cluster.metrics.then_some("metrics APIs in the harness"));
         missing.extend((!embedded && families::needs_simulation(scenario)).then_some("simulated nodes"));
         missing
     };

@@ -10,6 +10,7 @@ pub mod families;
 pub mod golden;
 pub mod make;
 pub mod manager;
+pub mod metrics;
 pub mod normalise;
 pub mod object;
 pub mod plane;

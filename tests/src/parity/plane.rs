@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     api::Api,
     manager::{Launch, Launcher, Running, Signal},
+    metrics::Metrics,
     object::duration_or,
     proxy::{Authority, Proxy},
     recorder::Recorder,
@@ -48,6 +49,8 @@ pub struct Plane {
     pub proxy: Arc<Proxy>,
     /// Simulated nodes; none where the server has its own.
     pub nodes: Option<Nodes>,
+    /// Metrics APIs; none unless the scenario wants them.
+    pub metrics: Option<Arc<Metrics>>,
     launcher: Arc<dyn Launcher>,
     manager: Mutex<Option<Box<dyn Running>>>,
     flags: Vec<String>,
@@ -81,12 +84,14 @@ impl Plane {
         let authority = Authority::generate()?;
         let kcm = scenario.manager_identity.as_deref() == Some("kcm");
         let identity = kcm.then(|| "system:kube-controller-manager".to_owned());
-        let proxy = Proxy::start(&access, &authority, identity, scenario.seed).await?;
+        let metrics = scenario.cluster.metrics.then(|| Metrics::new(recorder.clone()));
+        let proxy = Proxy::start(&access, &authority, identity, metrics.clone(), scenario.seed).await?;
         write_files(dir.path(), &authority, &proxy)?;
         let plane = Self {
             api,
             recorder,
             proxy,
+            metrics,
             nodes,
             launcher,
             manager: Mutex::default(),

@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 pub use rules::What;
 pub use tls::{Authority, certificate_request};
 
+use super::metrics::Metrics;
 use crate::client::{Access, Client};
 use rules::{Kind, Rule};
 use watches::Watch;
@@ -78,6 +79,7 @@ pub struct Proxy {
     /// For requests that bring a token of their own.
     bare: Client,
     impersonate: Option<String>,
+    metrics: Option<Arc<Metrics>>,
     seed: u64,
     address: SocketAddr,
     control: mpsc::UnboundedSender<listen::Order>,
@@ -98,6 +100,7 @@ impl Proxy {
         upstream: &Access,
         authority: &Authority,
         impersonate: Option<String>,
+        metrics: Option<Arc<Metrics>>,
         seed: u64,
     ) -> anyhow::Result<Arc<Self>> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
@@ -107,6 +110,7 @@ impl Proxy {
             identified: Client::new(upstream)?,
             bare: Client::new(&bare)?,
             impersonate,
+            metrics,
             seed,
             address: listener.local_addr()?,
             control,
@@ -226,6 +230,9 @@ impl Proxy {
         let (parts, body) = request.into_parts();
         let body = body.collect().await.map_err(|_| Cut)?.to_bytes();
         let target = parts.uri.path_and_query().map_or("/", |t| t.as_str()).to_owned();
+        if let Some((code, doc)) = self.metrics.as_ref().and_then(|metrics| metrics.answer(&target)) {
+            return Ok(document(code, &doc));
+        }
         let mut what = What::of(&parts.method, &target);
         if let Some(answer) = self.faulty_before(&what).await {
             return Ok(answer);
@@ -334,14 +341,20 @@ fn refusal(code: u16, message: &str, retry_after: Option<u64>) -> Response<Body>
     };
     let mut doc = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": message, "reason": reason, "code": code});
-    let mut response = Response::new(Body::default());
-    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
     if let Some(seconds) = retry_after {
         doc["details"] = json!({"retryAfterSeconds": seconds});
+    }
+    let mut response = document(code, &doc);
+    if let Some(seconds) = retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
-    *response.body_mut() = full(doc.to_string().into());
+    response
+}
+
+fn document(code: u16, doc: &Value) -> Response<Body> {
+    let mut response = Response::new(full(doc.to_string().into()));
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
     response
 }
 

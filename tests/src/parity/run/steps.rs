@@ -151,7 +151,10 @@ impl Run<'_> {
             }
             "chaos" => self.plane.proxy.set_faults(argument)?,
             "expect-chaos" => self.expect_chaos(argument).await?,
-            "metrics" => bail!("this harness has no metrics APIs"),
+            "metrics" => {
+                let metrics = self.plane.metrics.as_ref().context("cluster.metrics is not set")?;
+                metrics.set(&self.namespace, argument);
+            }
             "sleep" => tokio::time::sleep(duration(argument)?).await,
             "at-second" => {
                 let latest = argument.as_i64().context("a second")?;
