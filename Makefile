@@ -37,10 +37,10 @@ test: tools ## Run all tests
 	cargo test --release --workspace
 
 .PHONY: parity
-parity: tools ## Compare with what kube-controller-manager does
+parity: tools ## Compare with what kube-controller-manager does (FAMILY=job for one family)
 	$(CARGO_BUILD)
 	$(TARGET)/release/xtask guests --test-guests
-	cargo test --release --workspace --test all -- parity
+	cargo test --release --workspace --test conformance -- parity::$(if $(FAMILY),$(FAMILY)::)
 
 .PHONY: bench
 bench: build ## Measure

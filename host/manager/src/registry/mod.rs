@@ -163,9 +163,14 @@ impl Registry {
     }
 
     /// Whether a wildcard reads this resource: it is served, in its group's
-    /// preferred version, and can be watched.
+    /// preferred version, and can be watched. Events are left out, as
+    /// kube-controller-manager leaves them out of its garbage collector: they
+    /// are many, own nothing, and go by themselves.
     pub fn in_wildcard(&self, number: u32) -> bool {
-        self.watchable(number) && self.table.read().served(number).is_some_and(|served| served.preferred)
+        let table = self.table.read();
+        let preferred = table.served(number).is_some_and(|served| served.preferred && served.kind != "Event");
+        drop(table);
+        preferred && self.watchable(number)
     }
 
     /// Takes the result of a complete discovery.

@@ -1,0 +1,185 @@
+//! Whole runs: what the manager process costs for a real job.
+//!
+//! The cluster runs in this process, the manager in one of its own, so that its
+//! CPU time and memory are its alone. Figures are printed, not judged.
+
+use std::{
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail, ensure};
+use coxswain_localcluster::{
+    Cluster, ClusterConfig, InProcess, Target,
+    nodes::{Nodes, NodesConfig},
+};
+use coxswain_tests::{built_controllers, deployment, root, text};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+const PODS: usize = 5_000;
+const OBJECTS: usize = 100_000;
+/// Of the objects, those whose owner is deleted.
+const DEPENDENTS: usize = 5_000;
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The manager's process.
+struct Manager(Child);
+
+impl Manager {
+    fn start(kubeconfig: &Path) -> anyhow::Result<Self> {
+        let program = root().join("target/release/coxswain");
+        let child = Command::new(&program)
+            .args(["run", "--kube-api-qps=0", "--status-address=off", "--kubeconfig"])
+            .arg(kubeconfig)
+            .arg("--controllers-dir")
+            .arg(built_controllers())
+            .env("RUST_LOG", "warn")
+            .stdout(Stdio::null())
+            .spawn()
+            .with_context(|| format!("{} does not start; build it with `make build`", program.display()))?;
+        Ok(Self(child))
+    }
+
+    fn proc(&self, file: &str) -> anyhow::Result<String> {
+        Ok(std::fs::read_to_string(format!("/proc/{}/{file}", self.0.id()))?)
+    }
+
+    /// CPU seconds so far, of the process alone.
+    fn cpu(&self) -> anyhow::Result<f64> {
+        let stat = self.proc("stat")?;
+        let after_name = stat.rsplit_once(") ").context("/proc/PID/stat")?.1;
+        let fields: Vec<&str> = after_name.split(' ').collect();
+        let ticks: f64 = fields[11].parse::<f64>()? + fields[12].parse::<f64>()?;
+        Ok(ticks / 100.0)
+    }
+
+    /// A line of `/proc/PID/status`, in MB.
+    fn memory(&self, what: &str) -> anyhow::Result<f64> {
+        let status = self.proc("status")?;
+        let line = status.lines().find(|line| line.starts_with(what)).context("/proc/PID/status")?;
+        let kilobytes: f64 = line.split_whitespace().nth(1).context("no figure")?.parse()?;
+        Ok(kilobytes / 1024.0)
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+async fn until(what: &str, mut holds: impl FnMut() -> bool) -> anyhow::Result<Duration> {
+    let start = Instant::now();
+    while !holds() {
+        if start.elapsed() > PATIENCE {
+            bail!("after {PATIENCE:?} still not: {what}");
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(start.elapsed())
+}
+
+fn main() -> anyhow::Result<()> {
+    // `cargo test --benches` only wants to know that it builds and starts.
+    if !std::env::args().any(|arg| arg == "--bench") {
+        return Ok(());
+    }
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run())
+}
+
+async fn run() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let cluster = Cluster::start(ClusterConfig::new(dir.path())).await?;
+    let cancel = CancellationToken::new();
+    let nodes = Nodes::start(InProcess::new(cluster.rest().clone(), "kubelet"), NodesConfig::default(), cancel.clone());
+    nodes.add_count("node-", 50).await.map_err(|s| anyhow::anyhow!(s.message))?;
+    scale_up(&cluster).await?;
+    collect(&cluster).await?;
+    cancel.cancel();
+    cluster.shutdown().await;
+    Ok(())
+}
+
+/// A Deployment from nothing to all of its pods ready.
+async fn scale_up(cluster: &Cluster) -> anyhow::Result<()> {
+    let api = cluster.api();
+    let target = Target::new("apps/v1", "deployments").in_namespace("default");
+    let create = |name: &str, replicas: usize| -> anyhow::Result<()> {
+        api.create(&target, &deployment("default", name, replicas as u32)).map(drop).map_err(|s| anyhow::anyhow!(s.message))
+    };
+    let ready = |name: &str, replicas: usize| {
+        api.get(&target.named(name)).is_ok_and(|d| d["status"]["readyReplicas"] == replicas)
+    };
+    create("first", 1)?;
+    let start = Instant::now();
+    let manager = Manager::start(cluster.kubeconfig_path())?;
+    until("the first pod is ready", || ready("first", 1)).await?;
+    println!("manager: process start to the first pod ready: {:.2} s", start.elapsed().as_secs_f64());
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    println!("manager, idle with three controllers: {:.1} MB resident", manager.memory("VmRSS")?);
+    let before = manager.cpu()?;
+    create("web", PODS)?;
+    let wall = until("all pods are ready", || ready("web", PODS)).await?;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    println!(
+        "Deployment of {PODS} pods: {:.2} s of the manager's CPU, {:.1} s in all, {:.1} MB resident at most",
+        manager.cpu()? - before,
+        wall.as_secs_f64(),
+        manager.memory("VmHWM")?
+    );
+    Ok(())
+}
+
+/// Many objects, of which some lose their owner.
+async fn collect(cluster: &Cluster) -> anyhow::Result<()> {
+    let api = cluster.api();
+    let target = Target::new("v1", "configmaps").in_namespace("default");
+    let make = |name: String, owners: Value| -> anyhow::Result<Value> {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "ownerReferences": owners}});
+        api.create(&target, &object).map_err(|s| anyhow::anyhow!(s.message))
+    };
+    let owner = |object: &Value| json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": object["metadata"]["name"], "uid": object["metadata"]["uid"]}]);
+    let doomed = make("doomed".into(), json!([]))?;
+    let kept = make("kept".into(), json!([]))?;
+    ensure!(text(&doomed["metadata"]["uid"]) != text(&kept["metadata"]["uid"]));
+    for n in 0..OBJECTS {
+        make(format!("object-{n}"), owner(if n < DEPENDENTS { &doomed } else { &kept }))?;
+    }
+    let manager = Manager::start(cluster.kubeconfig_path())?;
+    // All have been looked at once the process has come to rest.
+    let mut last = -1.0;
+    let start = Instant::now();
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let now = manager.cpu()?;
+        if (now - last).abs() < 0.03 && start.elapsed() > Duration::from_secs(4) {
+            break;
+        }
+        last = now;
+    }
+    println!(
+        "garbage collector over {OBJECTS} objects: {:.1} MB resident, {:.2} s of CPU to look at all of them",
+        manager.memory("VmRSS")?,
+        manager.cpu()?
+    );
+    let before = manager.cpu()?;
+    let options = coxswain_localcluster::rest::options::DeleteOptions::default();
+    api.delete(&target.named("doomed"), &options).map_err(|s| anyhow::anyhow!(s.message))?;
+    let mut left = DEPENDENTS;
+    let wall = until("all dependents are gone", || {
+        while left > 0 && api.get(&target.named(&format!("object-{}", left - 1))).is_err() {
+            left -= 1;
+        }
+        left == 0
+    })
+    .await?;
+    println!(
+        "a deleted owner of {DEPENDENTS}: its last dependent is gone after {:.1} s, {:.2} s of the manager's CPU",
+        wall.as_secs_f64(),
+        manager.cpu()? - before
+    );
+    Ok(())
+}
