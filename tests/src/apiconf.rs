@@ -81,7 +81,9 @@ fn yes() -> bool {
 /// All cases of a directory, by name.
 pub fn read(directory: &Path) -> anyhow::Result<Vec<Case>> {
     let mut paths = Vec::new();
-    for entry in std::fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))? {
+    for entry in
+        std::fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))?
+    {
         paths.push(entry?.path());
     }
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));

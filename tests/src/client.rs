@@ -40,7 +40,8 @@ pub struct Access {
 impl Access {
     /// The current context of a kubeconfig.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         let folder = path.parent().unwrap_or(Path::new("."));
         Self::parse(&text, folder).with_context(|| format!("cannot use {}", path.display()))
     }
@@ -259,7 +260,8 @@ fn pem(data: Option<String>, file: Option<String>, folder: &Path) -> anyhow::Res
 pub fn headers<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> anyhow::Result<HeaderMap> {
     let mut map = HeaderMap::new();
     for (name, value) in pairs {
-        let (Ok(name), Ok(value)) = (name.parse::<http::HeaderName>(), value.parse::<http::HeaderValue>()) else {
+        let (Ok(name), Ok(value)) = (name.parse::<http::HeaderName>(), value.parse::<http::HeaderValue>())
+        else {
             bail!("not a header: {name}: {value}");
         };
         map.append(name, value);

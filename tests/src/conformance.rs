@@ -61,13 +61,15 @@ fn run(
         Ok(command) => Arc::new(ProcessLauncher::new(&command, named_controllers())?),
         Err(_) => embedded()?,
     };
-    let server = std::env::var(KUBECONFIG).map_or(Server::Embedded, |path| Server::Running(PathBuf::from(path)));
+    let server =
+        std::env::var(KUBECONFIG).map_or(Server::Embedded, |path| Server::Running(PathBuf::from(path)));
     let (mut trials, waiting) = parity_trials(arguments, data, server, launcher, &runtime)?;
     trials.extend(apiconf_trials(data, &runtime)?);
     let conclusion = libtest_mimic::run(arguments, trials);
     if !arguments.list {
         if conclusion.num_ignored > 0 {
-            let what: Vec<String> = waiting.iter().map(|(what, number)| format!("{what} ({number})")).collect();
+            let what: Vec<String> =
+                waiting.iter().map(|(what, number)| format!("{what} ({number})")).collect();
             let what = if what.is_empty() { String::new() } else { format!(", for {}", what.join(", ")) };
             println!("{} waiting{what}", conclusion.num_ignored);
         }
@@ -113,7 +115,8 @@ fn parity_trials(
     let scenarios = in_order(parity::read(&data.join("parity/scenarios"))?);
     let name = |scenario: &Scenario| format!("parity::{}::{}", scenario.family, scenario.name);
     let empty = |scenario: &Scenario| Trial::test(name(scenario), || Ok(()));
-    let shown: Vec<Scenario> = scenarios.into_iter().filter(|s| !arguments.is_filtered_out(&empty(s))).collect();
+    let shown: Vec<Scenario> =
+        scenarios.into_iter().filter(|s| !arguments.is_filtered_out(&empty(s))).collect();
     let (waiting, played): (Vec<_>, Vec<_>) = shown.into_iter().partition(|s| !lacks(s).is_empty());
     let player = Arc::new(Player::new(server, launcher, &data.join("parity/golden"), &played));
     let mut reasons = Waiting::new();
@@ -128,7 +131,9 @@ fn parity_trials(
     trials.extend(played.into_iter().map(|scenario| {
         let (player, runtime) = (player.clone(), runtime.clone());
         Trial::test(name(&scenario), move || {
-            let verdict = runtime.block_on(player.play(&scenario)).map_err(|error| Failed::from(format!("{error:#}")))?;
+            let verdict = runtime
+                .block_on(player.play(&scenario))
+                .map_err(|error| Failed::from(format!("{error:#}")))?;
             let lines = report(&verdict.lines);
             if !verdict.passed {
                 return Err(lines.into());
@@ -154,7 +159,9 @@ fn apiconf_trials(data: &Path, runtime: &Arc<tokio::runtime::Runtime>) -> anyhow
         Trial::ignorable_test(name, move || {
             let checked = runtime.block_on(apiconf::check(&case, &golden)).context(case.about.clone());
             match (checked, waits) {
-                (Ok(differences), false) if differences.is_empty() => Ok(libtest_mimic::Completion::Completed),
+                (Ok(differences), false) if differences.is_empty() => {
+                    Ok(libtest_mimic::Completion::Completed)
+                }
                 (Ok(differences), true) if differences.is_empty() => {
                     Err("passes: take it out of waiting.txt".into())
                 }

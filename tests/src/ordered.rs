@@ -41,7 +41,9 @@ impl Ordered {
             Self::Number(n) => Value::Number(n.clone()),
             Self::Text(s) => Value::String(s.clone()),
             Self::List(items) => Value::Array(items.iter().map(Self::to_value).collect()),
-            Self::Object(fields) => Value::Object(fields.iter().map(|(k, v)| (k.clone(), v.to_value())).collect()),
+            Self::Object(fields) => {
+                Value::Object(fields.iter().map(|(k, v)| (k.clone(), v.to_value())).collect())
+            }
         }
     }
 
@@ -96,11 +98,19 @@ impl Ordered {
 struct Spaced;
 
 impl serde_json::ser::Formatter for Spaced {
-    fn begin_array_value<W: ?Sized + std::io::Write>(&mut self, writer: &mut W, first: bool) -> std::io::Result<()> {
+    fn begin_array_value<W: ?Sized + std::io::Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> std::io::Result<()> {
         if first { Ok(()) } else { writer.write_all(b", ") }
     }
 
-    fn begin_object_key<W: ?Sized + std::io::Write>(&mut self, writer: &mut W, first: bool) -> std::io::Result<()> {
+    fn begin_object_key<W: ?Sized + std::io::Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> std::io::Result<()> {
         if first { Ok(()) } else { writer.write_all(b", ") }
     }
 
@@ -125,7 +135,9 @@ impl From<&serde_json::Value> for Ordered {
             Value::Number(n) => Self::Number(n.clone()),
             Value::String(s) => Self::Text(s.clone()),
             Value::Array(items) => Self::List(items.iter().map(Self::from).collect()),
-            Value::Object(fields) => Self::Object(fields.iter().map(|(k, v)| (k.clone(), Self::from(v))).collect()),
+            Value::Object(fields) => {
+                Self::Object(fields.iter().map(|(k, v)| (k.clone(), Self::from(v))).collect())
+            }
         }
     }
 }
@@ -243,6 +255,9 @@ mod tests {
         merged.remove("b");
         merged.merge(&serde_json::json!({"a": {"b": null, "z": 3}}));
         assert_eq!(merged.to_string(), r#"{"on":"pods","a":{"z":3,"y":"2","b":null}}"#);
-        assert_eq!(read.spaced(), r#"{"on": "pods", "b": [1, 0.5, null, true, "x"], "a": {"z": 1, "y": "2"}}"#);
+        assert_eq!(
+            read.spaced(),
+            r#"{"on": "pods", "b": [1, 0.5, null, true, "x"], "a": {"z": 1, "y": "2"}}"#
+        );
     }
 }

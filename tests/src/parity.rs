@@ -38,7 +38,9 @@ const PLANES: usize = 4;
 /// All scenarios of a directory, by name.
 pub fn read(directory: &Path) -> anyhow::Result<Vec<Scenario>> {
     let mut paths = Vec::new();
-    for entry in std::fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))? {
+    for entry in
+        std::fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))?
+    {
         paths.push(entry?.path());
     }
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
@@ -69,7 +71,13 @@ impl Player {
             let new = || Shared { plane: Arc::new(OnceCell::new()), users: 0 };
             planes.entry(scenario.plane_key()).or_insert_with(new).users += 1;
         }
-        Self { server, launcher, golden: golden.to_owned(), planes: Mutex::new(planes), room: Semaphore::new(PLANES) }
+        Self {
+            server,
+            launcher,
+            golden: golden.to_owned(),
+            planes: Mutex::new(planes),
+            room: Semaphore::new(PLANES),
+        }
     }
 
     /// Plays a scenario and judges it.

@@ -112,7 +112,9 @@ impl Comparing<'_> {
             }
             (a, b) if a == b => {}
             (Some(Value::String(a)), Some(Value::String(b))) if is_fingerprint(a) && is_fingerprint(b) => {}
-            (a, b) => self.out.push(Difference { path: path.join("/"), golden: a.cloned(), server: b.cloned() }),
+            (a, b) => {
+                self.out.push(Difference { path: path.join("/"), golden: a.cloned(), server: b.cloned() })
+            }
         }
     }
 }
@@ -153,7 +155,9 @@ mod tests {
 
     #[test]
     fn what_may_differ() {
-        assert!(differences(json!({"ignore": ["/*/body/a"]}), json!({"a": 1}), json!({"a": {"b": 2}})).is_empty());
+        assert!(
+            differences(json!({"ignore": ["/*/body/a"]}), json!({"a": 1}), json!({"a": {"b": 2}})).is_empty()
+        );
         assert!(differences(json!({"unordered": ["/s/body"]}), json!([1, 2]), json!([2, 1])).is_empty());
         let rule = json!({"subset": [{"at": "/s/body", "by": "name", "need": ["b"]}]});
         let item = |name: &str, value: u8| json!({"name": name, "value": value});

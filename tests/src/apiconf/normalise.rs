@@ -113,7 +113,8 @@ impl<'a> Normaliser<'a> {
                 _ => {}
             },
             Value::Number(number) => {
-                if key.is_some_and(|key| NODE_PORTS.contains(&key)) && number.as_u64().is_some_and(|n| n > 0) {
+                if key.is_some_and(|key| NODE_PORTS.contains(&key)) && number.as_u64().is_some_and(|n| n > 0)
+                {
                     self.word(&number.to_string(), "<nodePort>");
                 }
             }
@@ -123,7 +124,9 @@ impl<'a> Normaliser<'a> {
 
     fn learn_object(&mut self, fields: &Map<String, Value>) {
         let Some(meta) = fields.get("metadata").filter(|meta| meta.is_object()) else { return };
-        if let Some(version) = is_version(&meta["resourceVersion"]).filter(|v| *v != 0 && !is_collective(fields)) {
+        if let Some(version) =
+            is_version(&meta["resourceVersion"]).filter(|v| *v != 0 && !is_collective(fields))
+        {
             self.versions.insert(version);
         }
         if let (Some(prefix), Some(name)) = (meta["generateName"].as_str(), meta["name"].as_str()) {
@@ -196,7 +199,9 @@ impl<'a> Normaliser<'a> {
         s = self.words_in(&s);
         for version in VERSIONS.iter() {
             s = version
-                .replace_all(&s, |found: &Captures<'_>| format!("{}{}{}", &found[1], self.version(&found[2]), &found[3]))
+                .replace_all(&s, |found: &Captures<'_>| {
+                    format!("{}{}{}", &found[1], self.version(&found[2]), &found[3])
+                })
                 .into_owned();
         }
         if !self.namespace.is_empty() {
@@ -235,7 +240,8 @@ impl<'a> Normaliser<'a> {
             Value::Object(fields) => self.object(fields, floating),
             Value::Array(items) => items.iter().map(|item| self.value(item, key, false)).collect(),
             Value::Number(number)
-                if key.is_some_and(|key| NODE_PORTS.contains(&key)) && self.words.contains_key(&number.to_string()) =>
+                if key.is_some_and(|key| NODE_PORTS.contains(&key))
+                    && self.words.contains_key(&number.to_string()) =>
             {
                 "<nodePort>".into()
             }
@@ -277,7 +283,8 @@ impl<'a> Normaliser<'a> {
     }
 
     fn metadata(&mut self, meta: &Map<String, Value>, floating: bool) -> Value {
-        let mut keys: Vec<&String> = meta.keys().filter(|key| *key != "managedFields" || self.keep_managed).collect();
+        let mut keys: Vec<&String> =
+            meta.keys().filter(|key| *key != "managedFields" || self.keep_managed).collect();
         keys.sort();
         let mut out = Map::new();
         for key in keys {
@@ -290,7 +297,8 @@ impl<'a> Normaliser<'a> {
     /// A table without ages and without descriptions of columns. Only the
     /// first of a stream has columns.
     fn without_ages(&mut self, table: &Map<String, Value>) -> Map<String, Value> {
-        let own = table.get("columnDefinitions").and_then(Value::as_array).filter(|columns| !columns.is_empty());
+        let own =
+            table.get("columnDefinitions").and_then(Value::as_array).filter(|columns| !columns.is_empty());
         if let Some(columns) = own {
             self.last_columns.clone_from(columns);
         }
@@ -342,7 +350,9 @@ impl<'a> Normaliser<'a> {
         for part in ["status", "headers", "body", "of", "events", "ended"] {
             let Some(value) = exchange["response"].get(part) else { continue };
             let value = match value {
-                Value::Array(events) if part == "events" => events.iter().map(|event| self.event(event)).collect(),
+                Value::Array(events) if part == "events" => {
+                    events.iter().map(|event| self.event(event)).collect()
+                }
                 other => self.value(other, Some(part), false),
             };
             response.insert(part.into(), value);
@@ -357,8 +367,10 @@ mod tests {
 
     fn normal(literal: &str, bodies: &[Value]) -> Vec<Value> {
         let mut n = Normaliser::new(literal, "conf-abc", "abc", false);
-        let exchanges: Vec<Value> =
-            bodies.iter().map(|body| json!({"step": "s", "response": {"status": 200, "body": body}})).collect();
+        let exchanges: Vec<Value> = bodies
+            .iter()
+            .map(|body| json!({"step": "s", "response": {"status": 200, "body": body}}))
+            .collect();
         exchanges.iter().for_each(|e| n.learn(e));
         n.settle();
         exchanges.iter().map(|e| n.exchange(e)["response"]["body"].take()).collect()

@@ -208,7 +208,8 @@ impl Player<'_> {
         let end = Instant::now() + Duration::from_secs_f64(step.within.unwrap_or(15.0));
         loop {
             let answer = self.call(method.clone(), path, head.clone(), body.clone()).await?;
-            let enough = step.until.as_ref().is_none_or(|want| satisfied(want, answer.0, &answer.2.to_value()));
+            let enough =
+                step.until.as_ref().is_none_or(|want| satisfied(want, answer.0, &answer.2.to_value()));
             if enough || Instant::now() > end {
                 return Ok(answer);
             }
@@ -217,7 +218,13 @@ impl Player<'_> {
     }
 
     /// Opens a watch; an answer if it is refused.
-    async fn open(&mut self, id: &str, path: &str, head: HeaderMap, body: Bytes) -> anyhow::Result<Option<Answer>> {
+    async fn open(
+        &mut self,
+        id: &str,
+        path: &str,
+        head: HeaderMap,
+        body: Bytes,
+    ) -> anyhow::Result<Option<Answer>> {
         let response = self.client.open(Method::GET, path, head, body).await?;
         let kept = kept(response.headers());
         let status = response.status().as_u16();
@@ -287,7 +294,12 @@ impl Watch {
     }
 
     /// Waits for that many more events, or for the end, and then a bit longer.
-    async fn collect(&mut self, count: Option<usize>, within: Duration, quiet: Duration) -> (Vec<Ordered>, bool) {
+    async fn collect(
+        &mut self,
+        count: Option<usize>,
+        within: Duration,
+        quiet: Duration,
+    ) -> (Vec<Ordered>, bool) {
         let waiting = async {
             loop {
                 self.moved.mark_unchanged();
@@ -336,8 +348,11 @@ fn text(value: &Value) -> &str {
 fn kept(headers: &HeaderMap) -> Value {
     let mut out = Map::new();
     for name in KEPT_HEADERS {
-        let values: Vec<String> =
-            headers.get_all(name).iter().map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned()).collect();
+        let values: Vec<String> = headers
+            .get_all(name)
+            .iter()
+            .map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned())
+            .collect();
         match values.as_slice() {
             [] => {}
             [one] => drop(out.insert(name.into(), one.as_str().into())),
@@ -364,8 +379,12 @@ fn satisfied(want: &Map<String, Value>, status: u16, body: &Value) -> bool {
     fn look<'a>(at: &'a Value, path: &[&str]) -> Vec<&'a Value> {
         match (path, at) {
             ([], found) => vec![found],
-            (["*", rest @ ..], Value::Array(items)) => items.iter().flat_map(|item| look(item, rest)).collect(),
-            (["*", rest @ ..], Value::Object(fields)) => fields.values().flat_map(|item| look(item, rest)).collect(),
+            (["*", rest @ ..], Value::Array(items)) => {
+                items.iter().flat_map(|item| look(item, rest)).collect()
+            }
+            (["*", rest @ ..], Value::Object(fields)) => {
+                fields.values().flat_map(|item| look(item, rest)).collect()
+            }
             ([head, rest @ ..], Value::Array(items)) => {
                 let item = head.parse::<usize>().ok().and_then(|n| items.get(n));
                 item.map(|item| look(item, rest)).unwrap_or_default()

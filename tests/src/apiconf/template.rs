@@ -26,7 +26,8 @@ pub(super) struct Scope {
 impl Scope {
     fn lookup(&self, reference: &str) -> anyhow::Result<&Ordered> {
         let (step, pointer) = reference.split_once('/').unwrap_or((reference, ""));
-        let body = self.bodies.get(step).with_context(|| format!("$({reference}): no step {step:?} before"))?;
+        let body =
+            self.bodies.get(step).with_context(|| format!("$({reference}): no step {step:?} before"))?;
         let found = pointer.split('/').filter(|part| !part.is_empty()).try_fold(body, |at, part| {
             let part = part.replace("~1", "/").replace("~0", "~");
             match at {
@@ -56,7 +57,8 @@ impl Scope {
             done = whole.end();
         }
         out.push_str(&text[done..]);
-        let word = |found: &regex::Captures<'_>| if &found[1] == "ns" { &self.namespace } else { &self.run }.clone();
+        let word =
+            |found: &regex::Captures<'_>| if &found[1] == "ns" { &self.namespace } else { &self.run }.clone();
         Ok(WORD.replace_all(&out, word).into_owned())
     }
 
@@ -64,13 +66,18 @@ impl Scope {
     /// becomes what it refers to.
     pub fn fill(&self, value: &Ordered) -> anyhow::Result<Ordered> {
         Ok(match value {
-            Ordered::Text(text) => match REFERENCE.captures(text).filter(|found| found[0].len() == text.len()) {
-                Some(found) => self.lookup(&found[1])?.clone(),
-                None => Ordered::Text(self.text(text, false)?),
-            },
-            Ordered::List(items) => Ordered::List(items.iter().map(|item| self.fill(item)).collect::<Result<_, _>>()?),
+            Ordered::Text(text) => {
+                match REFERENCE.captures(text).filter(|found| found[0].len() == text.len()) {
+                    Some(found) => self.lookup(&found[1])?.clone(),
+                    None => Ordered::Text(self.text(text, false)?),
+                }
+            }
+            Ordered::List(items) => {
+                Ordered::List(items.iter().map(|item| self.fill(item)).collect::<Result<_, _>>()?)
+            }
             Ordered::Object(fields) => {
-                let fields = fields.iter().map(|(key, value)| Ok((self.text(key, false)?, self.fill(value)?)));
+                let fields =
+                    fields.iter().map(|(key, value)| Ok((self.text(key, false)?, self.fill(value)?)));
                 Ordered::Object(fields.collect::<anyhow::Result<_>>()?)
             }
             other => other.clone(),
@@ -84,8 +91,10 @@ mod tests {
 
     #[test]
     fn references() {
-        let body = serde_json::from_str(r#"{"metadata": {"uid": "u", "n": 3}, "items": [{"a/b": "c d"}]}"#).unwrap();
-        let scope = Scope { namespace: "conf-x".into(), run: "x".into(), bodies: [("made".to_owned(), body)].into() };
+        let body =
+            serde_json::from_str(r#"{"metadata": {"uid": "u", "n": 3}, "items": [{"a/b": "c d"}]}"#).unwrap();
+        let scope =
+            Scope { namespace: "conf-x".into(), run: "x".into(), bodies: [("made".to_owned(), body)].into() };
         let fill = |text: &str| scope.fill(&Ordered::Text(text.into())).map(|value| value.to_string());
         assert_eq!(fill("$(made/metadata/n)").unwrap(), "3");
         assert_eq!(fill("v$(made/metadata/n) in $ns of $run, $nsx").unwrap(), r#""v3 in conf-x of x, $nsx""#);

@@ -81,7 +81,9 @@ pub fn patch_type(name: &str) -> anyhow::Result<&'static str> {
         "json" => "application/json-patch+json",
         "strategic" => "application/strategic-merge-patch+json",
         "apply" => "application/apply-patch+yaml",
-        other => anyhow::bail!("{other:?} is not a type of patch; there are merge, json, strategic and apply"),
+        other => {
+            anyhow::bail!("{other:?} is not a type of patch; there are merge, json, strategic and apply")
+        }
     })
 }
 
@@ -169,7 +171,12 @@ impl Api {
     }
 
     /// Creates an object in a namespace, unless it names its own.
-    pub async fn create(&self, object: &Value, namespace: &str, extra: &HeaderMap) -> Result<Value, ApiError> {
+    pub async fn create(
+        &self,
+        object: &Value,
+        namespace: &str,
+        extra: &HeaderMap,
+    ) -> Result<Value, ApiError> {
         let entry = self.entry_of(object).await?;
         let own = text(&object["metadata"]["namespace"]);
         let path = entry.path(if own.is_empty() { namespace } else { own }, "", "");

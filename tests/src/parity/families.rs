@@ -19,7 +19,8 @@ fn of_family(family: &str) -> &'static [&'static str] {
         "bootstrap" => &["bootstrap-signer-controller", "token-cleaner-controller"],
         "cronjob" => &["cronjob-controller", "job-controller", "garbage-collector-controller"],
         "csr" => &[
-            "certificatesigningrequest-signing-controller", "certificatesigningrequest-approving-controller",
+            "certificatesigningrequest-signing-controller",
+            "certificatesigningrequest-approving-controller",
             "certificatesigningrequest-cleaner-controller",
         ],
         "daemonset" => &["daemonset-controller"],
@@ -61,10 +62,15 @@ fn of_kind(kind: &str) -> &'static [&'static str] {
         "HorizontalPodAutoscaler" => &["horizontal-pod-autoscaler-controller"],
         "PodDisruptionBudget" => &["disruption-controller"],
         "ResourceQuota" => &["resourcequota-controller"],
-        "PersistentVolume" => &["persistentvolume-binder-controller", "persistentvolume-protection-controller"],
-        "PersistentVolumeClaim" => &["persistentvolume-binder-controller", "persistentvolumeclaim-protection-controller"],
+        "PersistentVolume" => {
+            &["persistentvolume-binder-controller", "persistentvolume-protection-controller"]
+        }
+        "PersistentVolumeClaim" => {
+            &["persistentvolume-binder-controller", "persistentvolumeclaim-protection-controller"]
+        }
         "CertificateSigningRequest" => &[
-            "certificatesigningrequest-signing-controller", "certificatesigningrequest-approving-controller",
+            "certificatesigningrequest-signing-controller",
+            "certificatesigningrequest-approving-controller",
             "certificatesigningrequest-cleaner-controller",
         ],
         _ => &[],
@@ -126,7 +132,8 @@ pub fn needed(scenario: &Scenario) -> BTreeSet<&'static str> {
     let mut needed: BTreeSet<&str> = of_family(&scenario.family).iter().copied().collect();
     needed.extend(of_scenario(&scenario.name));
     needed.extend(made.iter().flat_map(|kind| of_kind(kind)));
-    let recorded = |resource: &str| scenario.record.iter().any(|r| r == resource || r["resource"] == resource);
+    let recorded =
+        |resource: &str| scenario.record.iter().any(|r| r == resource || r["resource"] == resource);
     if recorded("endpoints") || recorded("endpointslices") {
         needed.extend(ENDPOINTS);
     }
@@ -155,11 +162,14 @@ pub fn needs_simulation(scenario: &Scenario) -> bool {
     let runs_pods = {
         let mut made = BTreeSet::new();
         kinds(&Value::Array(scenario.steps.clone()), &mut made);
-        made.iter().any(|kind| make::build(&serde_json::json!({"kind": kind, "name": "x", "schedule": ""})).is_ok_and(|o| {
-            kind == "Pod" || o["spec"]["template"].is_object() || o["spec"]["jobTemplate"].is_object()
-        }))
+        made.iter().any(|kind| {
+            make::build(&serde_json::json!({"kind": kind, "name": "x", "schedule": ""})).is_ok_and(|o| {
+                kind == "Pod" || o["spec"]["template"].is_object() || o["spec"]["jobTemplate"].is_object()
+            })
+        })
     };
-    let commanded = scenario.steps.iter().any(|step| step.get("node").is_some() || step.get("nodes").is_some());
+    let commanded =
+        scenario.steps.iter().any(|step| step.get("node").is_some() || step.get("nodes").is_some());
     runs_pods || commanded || scenario.steps.iter().any(steered)
 }
 
@@ -168,7 +178,8 @@ mod tests {
     use super::*;
 
     fn scenario(family: &str, rest: &str) -> Scenario {
-        let text = format!("title: t\nfamily: {family}\naudience: handed\nisolation: namespace\nrecord: []\n{rest}");
+        let text =
+            format!("title: t\nfamily: {family}\naudience: handed\nisolation: namespace\nrecord: []\n{rest}");
         Scenario::parse("x", &text).unwrap()
     }
 

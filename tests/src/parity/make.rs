@@ -9,8 +9,17 @@ fn api_version(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => "apps/v1",
         "Job" | "CronJob" => "batch/v1",
-        "ReplicationController" | "Pod" | "Service" | "ConfigMap" | "Secret" | "PersistentVolumeClaim"
-        | "PersistentVolume" | "ResourceQuota" | "Namespace" | "ServiceAccount" | "Endpoints" => "v1",
+        "ReplicationController"
+        | "Pod"
+        | "Service"
+        | "ConfigMap"
+        | "Secret"
+        | "PersistentVolumeClaim"
+        | "PersistentVolume"
+        | "ResourceQuota"
+        | "Namespace"
+        | "ServiceAccount"
+        | "Endpoints" => "v1",
         "PodDisruptionBudget" => "policy/v1",
         "StorageClass" => "storage.k8s.io/v1",
         "HorizontalPodAutoscaler" => "autoscaling/v2",
@@ -43,8 +52,12 @@ pub fn build(m: &Value) -> anyhow::Result<Value> {
     let mut template = template(m, app);
     let selector = json!({"app": app});
     let spec = match kind {
-        "Deployment" | "ReplicaSet" | "DaemonSet" => json!({"selector": {"matchLabels": selector}, "template": template}),
-        "StatefulSet" => json!({"selector": {"matchLabels": selector}, "serviceName": name, "template": template}),
+        "Deployment" | "ReplicaSet" | "DaemonSet" => {
+            json!({"selector": {"matchLabels": selector}, "template": template})
+        }
+        "StatefulSet" => {
+            json!({"selector": {"matchLabels": selector}, "serviceName": name, "template": template})
+        }
         "ReplicationController" => json!({"selector": selector, "template": template}),
         "Job" => {
             never_restart(&mut template);
@@ -62,7 +75,9 @@ pub fn build(m: &Value) -> anyhow::Result<Value> {
             }
             template["spec"].take()
         }
-        "Service" => json!({"selector": selector, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]}),
+        "Service" => {
+            json!({"selector": selector, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]})
+        }
         "PodDisruptionBudget" => json!({"selector": {"matchLabels": selector}}),
         "PersistentVolumeClaim" => {
             json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size(m)}}})
@@ -140,7 +155,9 @@ mod tests {
                     "metadata": {"labels": {"app": "web", "x": "y"}, "annotations": {"sim.coxswain.dev/exit-code": "1"}},
                     "spec": {"containers": [{"name": "c", "image": "img:1"}]}}}})
         );
-        let job = build(&json!({"kind": "Job", "name": "j", "spec": {"completions": 3}, "pod": {"hostname": "h"}})).unwrap();
+        let job =
+            build(&json!({"kind": "Job", "name": "j", "spec": {"completions": 3}, "pod": {"hostname": "h"}}))
+                .unwrap();
         assert_eq!(job["spec"]["template"]["spec"]["restartPolicy"], "Never");
         assert_eq!(job["spec"]["template"]["spec"]["hostname"], "h");
         assert_eq!(job["spec"]["completions"], 3);

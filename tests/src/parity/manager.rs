@@ -100,7 +100,8 @@ impl ProcessLauncher {
             words.push(values.iter().fold(word.clone(), |word, (from, to)| word.replace(from, to)));
         }
         let (program, arguments) = words.split_first().context("the command line of the manager is empty")?;
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(with.work.join("manager.log"))?;
+        let log =
+            std::fs::OpenOptions::new().create(true).append(true).open(with.work.join("manager.log"))?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).kill_on_drop(true);
         Ok(command)

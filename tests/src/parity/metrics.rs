@@ -16,8 +16,11 @@ use super::{
     recorder::Recorder,
 };
 
-const GROUPS: [(&str, &str); 3] =
-    [("metrics.k8s.io", "v1beta1"), ("custom.metrics.k8s.io", "v1beta2"), ("external.metrics.k8s.io", "v1beta1")];
+const GROUPS: [(&str, &str); 3] = [
+    ("metrics.k8s.io", "v1beta1"),
+    ("custom.metrics.k8s.io", "v1beta2"),
+    ("external.metrics.k8s.io", "v1beta1"),
+];
 
 /// Scripted values.
 pub struct Metrics {
@@ -42,7 +45,8 @@ impl Metrics {
     /// The answer to a request, or none if it is about something else.
     pub fn answer(&self, target: &str) -> Option<(u16, Value)> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let decode = |part: &str| percent_decode_str(&part.replace('+', " ")).decode_utf8_lossy().into_owned();
+        let decode =
+            |part: &str| percent_decode_str(&part.replace('+', " ")).decode_utf8_lossy().into_owned();
         let parts: Vec<String> = path.trim_matches('/').split('/').map(decode).collect();
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         let ["apis", group, rest @ ..] = parts.as_slice() else { return None };
@@ -99,7 +103,8 @@ impl Metrics {
             ("custom", [resource, name, metric]) => {
                 let found = self.custom(namespace, &values, select, resource, name, metric);
                 if found.is_empty() {
-                    let message = format!("the server could not find the metric {metric} for {resource} {name}");
+                    let message =
+                        format!("the server could not find the metric {metric} for {resource} {name}");
                     return Err((404, message));
                 }
                 found
@@ -118,7 +123,9 @@ impl Metrics {
     /// number in order of creation.
     fn measured(&self, namespace: &str, values: &Value, select: &str) -> Vec<(Arc<Value>, Value)> {
         let mut pods = self.recorder.known().list("pods", namespace, "");
-        pods.sort_by_key(|o| (text(&o["metadata"]["creationTimestamp"]).to_owned(), object::name(o).to_owned()));
+        pods.sort_by_key(|o| {
+            (text(&o["metadata"]["creationTimestamp"]).to_owned(), object::name(o).to_owned())
+        });
         let missing = list(&values["missing"]);
         let sets = select.contains(" in ") || select.contains(" notin ");
         let value_of = |(number, pod): (usize, Arc<Value>)| {
@@ -138,10 +145,13 @@ impl Metrics {
         measured
             .filter(|(_, own)| own["cpu"].is_string() || own["memory"].is_string())
             .map(|(pod, own)| {
-                let usage: Map<String, Value> =
-                    ["cpu", "memory"].into_iter().filter_map(|k| Some((k.to_owned(), own.get(k)?.clone()))).collect();
+                let usage: Map<String, Value> = ["cpu", "memory"]
+                    .into_iter()
+                    .filter_map(|k| Some((k.to_owned(), own.get(k)?.clone())))
+                    .collect();
                 let containers = list(&pod["spec"]["containers"]).iter();
-                let containers: Vec<Value> = containers.map(|c| json!({"name": c["name"], "usage": usage})).collect();
+                let containers: Vec<Value> =
+                    containers.map(|c| json!({"name": c["name"], "usage": usage})).collect();
                 json!({"kind": "PodMetrics", "apiVersion": api_version, "timestamp": stamp(), "window": "1s",
                     "metadata": {"name": pod["metadata"]["name"], "namespace": namespace,
                         "labels": pod["metadata"]["labels"], "creationTimestamp": stamp()},
@@ -150,7 +160,15 @@ impl Metrics {
             .collect()
     }
 
-    fn custom(&self, namespace: &str, values: &Value, select: &str, resource: &str, name: &str, metric: &str) -> Vec<Value> {
+    fn custom(
+        &self,
+        namespace: &str,
+        values: &Value,
+        select: &str,
+        resource: &str,
+        name: &str,
+        metric: &str,
+    ) -> Vec<Value> {
         let plural = resource.split('.').next().unwrap_or_default();
         let item = |kind: &str, version: &str, name: &str, value: &Value| {
             json!({"describedObject": {"kind": kind, "apiVersion": version, "namespace": namespace, "name": name},
@@ -181,9 +199,7 @@ fn group_document(group: &str, version: &str) -> Value {
 }
 
 fn resources(group: &str, api_version: &str) -> Value {
-    let resource = |name: &str, namespaced: bool, kind: &str, verbs: &[&str]| {
-        json!({"name": name, "singularName": "", "namespaced": namespaced, "kind": kind, "verbs": verbs})
-    };
+    let resource = |name: &str, namespaced: bool, kind: &str, verbs: &[&str]| json!({"name": name, "singularName": "", "namespaced": namespaced, "kind": kind, "verbs": verbs});
     let resources = match group {
         "metrics.k8s.io" => vec![
             resource("pods", true, "PodMetrics", &["get", "list"]),

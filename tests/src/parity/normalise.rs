@@ -70,7 +70,9 @@ impl<'a> Normaliser<'a> {
         for o in made {
             let owner = text(&o["metadata"]["ownerReferences"][0]["name"]).to_owned();
             let name = object::name(o);
-            let tail = name.strip_prefix(&format!("{owner}-")).filter(|tail| !owner.is_empty() && !tail.contains('-'));
+            let tail = name
+                .strip_prefix(&format!("{owner}-"))
+                .filter(|tail| !owner.is_empty() && !tail.contains('-'));
             let labelled = labels.iter().map(|label| text(&o["metadata"]["labels"][label]));
             for hash in labelled.chain(tail) {
                 if hash.len() < 5 || self.hashes.iter().any(|(known, _)| known == hash) {

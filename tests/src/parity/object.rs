@@ -55,7 +55,8 @@ pub fn is_deleting(object: &Value) -> bool {
 
 /// Whether its controller has seen its newest spec.
 pub fn is_current(object: &Value) -> bool {
-    object["status"].is_object() && object["status"].get("observedGeneration") == object["metadata"].get("generation")
+    object["status"].is_object()
+        && object["status"].get("observedGeneration") == object["metadata"].get("generation")
 }
 
 /// The value at a dotted path; numbers go into lists.
@@ -104,9 +105,9 @@ pub fn duration(value: &Value) -> anyhow::Result<Duration> {
         Value::Number(n) => n.as_f64().unwrap_or_default(),
         Value::String(text) => {
             let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("", 1.0)];
-            let parsed = units.iter().find_map(|(unit, factor)| {
-                Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * factor)
-            });
+            let parsed = units
+                .iter()
+                .find_map(|(unit, factor)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * factor));
             parsed.ok_or_else(|| anyhow::anyhow!("{text:?} is not a time; write 300ms, 1.5s or 2m"))?
         }
         other => anyhow::bail!("{other} is not a time; write 300ms, 1.5s or 2m"),
@@ -130,7 +131,8 @@ pub fn canonical(value: &Value) -> String {
         Value::Object(fields) => {
             let mut keys: Vec<&String> = fields.keys().collect();
             keys.sort();
-            let entry = |key: &&String| format!("{}:{}", Value::String((*key).clone()), canonical(&fields[*key]));
+            let entry =
+                |key: &&String| format!("{}:{}", Value::String((*key).clone()), canonical(&fields[*key]));
             format!("{{{}}}", keys.iter().map(entry).collect::<Vec<_>>().join(","))
         }
         other => other.to_string(),
@@ -146,9 +148,15 @@ mod tests {
     #[test]
     fn selectors() {
         let object = json!({"metadata": {"labels": {"a": "1", "b": "2"}}});
-        for (selector, fits) in
-            [("", true), ("a=1", true), ("a=2", false), ("a=1, b!=3", true), ("c", false), ("!c,a", true), ("c!=1", true)]
-        {
+        for (selector, fits) in [
+            ("", true),
+            ("a=1", true),
+            ("a=2", false),
+            ("a=1, b!=3", true),
+            ("c", false),
+            ("!c,a", true),
+            ("c!=1", true),
+        ] {
             assert_eq!(selected(&object, selector), fits, "{selector}");
         }
         assert!(!selected(&json!({"metadata": {}}), "a"));
@@ -157,8 +165,15 @@ mod tests {
     #[test]
     fn times() {
         let ms = |value: Value| duration(&value).unwrap().as_millis();
-        assert_eq!([ms(json!("300ms")), ms(json!("1.5s")), ms(json!("2m")), ms(json!(3)), ms(json!("4"))], [300, 1500, 120_000, 3000, 4000]);
-        assert!(duration(&json!("soon")).is_err() && duration(&json!("-1s")).is_err() && duration(&json!([])).is_err());
+        assert_eq!(
+            [ms(json!("300ms")), ms(json!("1.5s")), ms(json!("2m")), ms(json!(3)), ms(json!("4"))],
+            [300, 1500, 120_000, 3000, 4000]
+        );
+        assert!(
+            duration(&json!("soon")).is_err()
+                && duration(&json!("-1s")).is_err()
+                && duration(&json!([])).is_err()
+        );
     }
 
     #[test]

@@ -62,7 +62,11 @@ pub struct Plane {
 
 impl Plane {
     /// Starts one for the needs of a scenario.
-    pub async fn start(server: &Server, launcher: Arc<dyn Launcher>, scenario: &Scenario) -> anyhow::Result<Self> {
+    pub async fn start(
+        server: &Server,
+        launcher: Arc<dyn Launcher>,
+        scenario: &Scenario,
+    ) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new().prefix("parity-").tempdir()?;
         let cancel = CancellationToken::new();
         let (cluster, kubeconfig) = match server {
@@ -159,7 +163,11 @@ impl Plane {
     }
 }
 
-async fn start_nodes(cluster: &Cluster, scenario: &Scenario, cancel: &CancellationToken) -> anyhow::Result<Nodes> {
+async fn start_nodes(
+    cluster: &Cluster,
+    scenario: &Scenario,
+    cancel: &CancellationToken,
+) -> anyhow::Result<Nodes> {
     let heartbeat = duration_or(&scenario.heartbeat, Duration::from_secs(10))?;
     let api = InProcess::new(cluster.rest().clone(), "kubelet");
     let nodes = Nodes::start(api, NodesConfig { heartbeat, ..NodesConfig::default() }, cancel.clone());

@@ -10,12 +10,7 @@ mod rules;
 mod tls;
 mod watches;
 
-use std::{
-    collections::BTreeMap,
-    net::SocketAddr,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
@@ -68,7 +63,11 @@ impl State {
 
     /// The first rule of a kind that hits a request.
     fn hit(&mut self, kind: Kind, what: &What) -> Option<rules::Spec> {
-        let rule = self.rules.iter_mut().filter(|rule| rule.kind == kind).find_map(|rule| rule.hit(what).then_some(rule));
+        let rule = self
+            .rules
+            .iter_mut()
+            .filter(|rule| rule.kind == kind)
+            .find_map(|rule| rule.hit(what).then_some(rule));
         rule.map(|rule| rule.spec.clone())
     }
 }
@@ -269,7 +268,13 @@ impl Proxy {
 
     /// Faults that come before the server hears of a request.
     async fn faulty_before(&self, what: &What) -> Option<Response<Body>> {
-        let class = if what.is_watch() { "watches" } else if what.is_write() { "writes" } else { "reads" };
+        let class = if what.is_watch() {
+            "watches"
+        } else if what.is_write() {
+            "writes"
+        } else {
+            "reads"
+        };
         let waits: Vec<Duration> = {
             let mut state = self.state.lock();
             state.count(class);
@@ -311,8 +316,12 @@ impl Proxy {
 
 /// Breaks watches off that a rule fits; their number.
 fn cut(state: &mut State, rule: &Rule) -> u64 {
-    let fitting: Vec<CancellationToken> =
-        state.watches.values().filter(|watch| rule.fits(&watch.what)).map(|watch| watch.cut.clone()).collect();
+    let fitting: Vec<CancellationToken> = state
+        .watches
+        .values()
+        .filter(|watch| rule.fits(&watch.what))
+        .map(|watch| watch.cut.clone())
+        .collect();
     for token in &fitting {
         token.cancel();
         state.count("cut");

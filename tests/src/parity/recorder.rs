@@ -30,11 +30,35 @@ use crate::{client::Lines, ordered::Ordered};
 
 /// What is watched from the start; other resources when a scenario names them.
 const WATCHED: [&str; 29] = [
-    "namespaces", "nodes", "pods", "replicationcontrollers", "services", "endpoints", "configmaps", "secrets",
-    "serviceaccounts", "resourcequotas", "persistentvolumeclaims", "persistentvolumes", "events", "deployments",
-    "replicasets", "statefulsets", "daemonsets", "controllerrevisions", "jobs", "cronjobs",
-    "horizontalpodautoscalers", "poddisruptionbudgets", "endpointslices", "volumeattachments",
-    "certificatesigningrequests", "clusterroles", "resourceclaims", "servicecidrs", "leases",
+    "namespaces",
+    "nodes",
+    "pods",
+    "replicationcontrollers",
+    "services",
+    "endpoints",
+    "configmaps",
+    "secrets",
+    "serviceaccounts",
+    "resourcequotas",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "events",
+    "deployments",
+    "replicasets",
+    "statefulsets",
+    "daemonsets",
+    "controllerrevisions",
+    "jobs",
+    "cronjobs",
+    "horizontalpodautoscalers",
+    "poddisruptionbudgets",
+    "endpointslices",
+    "volumeattachments",
+    "certificatesigningrequests",
+    "clusterroles",
+    "resourceclaims",
+    "servicecidrs",
+    "leases",
 ];
 /// How long a first list may take.
 const FIRST: Duration = Duration::from_secs(20);
@@ -88,7 +112,9 @@ impl Known {
     /// Objects of a namespace that fit a selector, by name.
     pub fn list(&self, resource: &str, namespace: &str, selector: &str) -> Vec<Arc<Value>> {
         let of = self.objects.get(resource).into_iter().flatten();
-        of.filter(|((ns, _), o)| ns == namespace && object::selected(o, selector)).map(|(_, o)| o.clone()).collect()
+        of.filter(|((ns, _), o)| ns == namespace && object::selected(o, selector))
+            .map(|(_, o)| o.clone())
+            .collect()
     }
 
     /// All objects of a resource.
@@ -104,8 +130,12 @@ impl Known {
 
     /// Resources of which something happened in a namespace.
     pub fn resources(&self, namespace: &str) -> Vec<String> {
-        let mut found: Vec<String> =
-            self.history.keys().filter(|(_, ns)| ns == namespace).map(|(resource, _)| resource.clone()).collect();
+        let mut found: Vec<String> = self
+            .history
+            .keys()
+            .filter(|(_, ns)| ns == namespace)
+            .map(|(resource, _)| resource.clone())
+            .collect();
         found.sort();
         found
     }
@@ -136,7 +166,11 @@ impl Known {
         if !matches!(resource, "leases" | "events") {
             self.touched.insert(namespace.clone(), at);
         }
-        self.history.entry((resource.to_owned(), namespace)).or_default().push(Happened { at, change, object });
+        self.history.entry((resource.to_owned(), namespace)).or_default().push(Happened {
+            at,
+            change,
+            object,
+        });
     }
 }
 
@@ -204,7 +238,8 @@ impl Recorder {
         if version == 0 || !self.watching.lock().contains(resource) {
             return;
         }
-        let key = (resource.to_owned(), object::namespace(object).to_owned(), object::name(object).to_owned());
+        let key =
+            (resource.to_owned(), object::namespace(object).to_owned(), object::name(object).to_owned());
         let mut known = self.known.lock();
         let floor = known.floor.entry(key).or_default();
         *floor = (*floor).max(version);
@@ -294,7 +329,9 @@ impl Watcher {
             let uid = text(&item["metadata"]["uid"]).to_owned();
             match self.known.get(&uid) {
                 None => self.tell(Change::Added, item.clone()),
-                Some(old) if object::version(old) != object::version(&item) => self.tell(Change::Modified, item.clone()),
+                Some(old) if object::version(old) != object::version(&item) => {
+                    self.tell(Change::Modified, item.clone())
+                }
                 Some(_) => {}
             }
             seen.insert(uid, item);
@@ -311,9 +348,11 @@ impl Watcher {
     /// list is needed.
     async fn watch(&mut self, mut version: String) -> Option<String> {
         let path = self.entry.path("", "", "");
-        let target = format!("{path}?watch=1&allowWatchBookmarks=true&timeoutSeconds=600&resourceVersion={version}");
+        let target =
+            format!("{path}?watch=1&allowWatchBookmarks=true&timeoutSeconds=600&resourceVersion={version}");
         let head = crate::client::headers([("user-agent", "parity-harness"), ("accept", "application/json")]);
-        let opened = self.api.client().open(Method::GET, &target, head.unwrap_or_default(), Bytes::new()).await;
+        let opened =
+            self.api.client().open(Method::GET, &target, head.unwrap_or_default(), Bytes::new()).await;
         let response = opened.ok().filter(|r| r.status().is_success())?;
         let mut lines = Lines::new(response.into_body());
         while let Some(line) = lines.next().await {
@@ -346,4 +385,3 @@ impl Watcher {
         Some(version)
     }
 }
-

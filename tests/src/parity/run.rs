@@ -27,8 +27,14 @@ use super::{
 
 /// Events that say nothing about a controller's decisions.
 const IGNORED_EVENTS: [&str; 9] = [
-    "FailedToUpdateEndpoint", "FailedToUpdateEndpointSlices", "FailedToCreateEndpoint", "FailedToDeleteEndpoint",
-    "KubeAPIReadyz", "ClusterIPNotAllocated", "RegisteredNode", "PersistentVolumeClaim ProvisioningFailed",
+    "FailedToUpdateEndpoint",
+    "FailedToUpdateEndpointSlices",
+    "FailedToCreateEndpoint",
+    "FailedToDeleteEndpoint",
+    "KubeAPIReadyz",
+    "ClusterIPNotAllocated",
+    "RegisteredNode",
+    "PersistentVolumeClaim ProvisioningFailed",
     "PersistentVolumeClaim FailedBinding",
 ];
 /// The longest wait for quiet at the end.
@@ -174,7 +180,8 @@ impl<'a> Run<'a> {
         {
             let known = self.plane.recorder.known();
             let scenario = &self.scenario;
-            let normal = Normaliser::new(&self.namespace, &known, scenario.keep_node_names, scenario.keep_ips);
+            let normal =
+                Normaliser::new(&self.namespace, &known, scenario.keep_node_names, scenario.keep_ips);
             if let Value::Object(observations) = normal.walk(&Value::Object(observed)) {
                 out.observations = observations;
             }
@@ -227,9 +234,11 @@ impl<'a> Run<'a> {
                 "serviceaccounts" => "default",
                 _ => "",
             };
-            let objects = objects.into_iter().filter(|o| wanted.hold(o) && (all || object::name(o) != standard));
+            let objects =
+                objects.into_iter().filter(|o| wanted.hold(o) && (all || object::name(o) != standard));
             let loosened = self.scenario.loosen.iter().filter(|l| l.kind == resource).map(|l| l.path.clone());
-            let dropped = list(&item["drop"]).iter().map(|path| text(path).to_owned()).chain(loosened).collect();
+            let dropped =
+                list(&item["drop"]).iter().map(|path| text(path).to_owned()).chain(loosened).collect();
             let key = if select.is_empty() { resource.to_owned() } else { format!("{resource}?{select}") };
             out.push((key, objects.collect(), dropped));
         }
@@ -239,7 +248,8 @@ impl<'a> Run<'a> {
     /// Whether an object outside namespaces belongs to the scenario.
     fn is_mine(&self, object: &Value) -> bool {
         let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
-        object::name(object).contains(&self.namespace) || labels.into_iter().any(|(_, v)| text(v).contains(&self.namespace))
+        object::name(object).contains(&self.namespace)
+            || labels.into_iter().any(|(_, v)| text(v).contains(&self.namespace))
     }
 
     fn events(&self, known: &Known) -> BTreeMap<String, u64> {
@@ -258,7 +268,8 @@ impl<'a> Run<'a> {
             if !mine || ignored {
                 continue;
             }
-            let count = event["count"].as_u64().or_else(|| event["series"]["count"].as_u64()).unwrap_or(1).max(1);
+            let count =
+                event["count"].as_u64().or_else(|| event["series"]["count"].as_u64()).unwrap_or(1).max(1);
             *out.entry(format!("{kind} {} {reason}", text(&event["type"]))).or_default() += count;
         }
         out
@@ -306,7 +317,8 @@ impl<'a> Run<'a> {
     /// What is not as the scenario says it should be.
     fn faults(&self, right: &Right, out: &Outcome) -> anyhow::Result<Vec<String>> {
         let mut bad = Vec::new();
-        let waits: Map<String, Value> = out.waits.iter().chain(&out.racy).map(|(k, v)| (k.clone(), v.clone())).collect();
+        let waits: Map<String, Value> =
+            out.waits.iter().chain(&out.racy).map(|(k, v)| (k.clone(), v.clone())).collect();
         for (kind, wanted, have) in [
             ("wait", &right.waits, &waits),
             ("result", &right.results, &out.results),
@@ -326,7 +338,9 @@ impl<'a> Run<'a> {
             }
         }
         let violated = |name: &String| out.violations.iter().any(|v| v.split(':').next() == Some(name));
-        bad.extend(right.no_violation.iter().filter(|name| violated(name)).map(|name| format!("violated: {name}")));
+        bad.extend(
+            right.no_violation.iter().filter(|name| violated(name)).map(|name| format!("violated: {name}")),
+        );
         for key in &right.no_rejected {
             if let Some(number) = out.rejected.get(key) {
                 bad.push(format!("rejected: {key} x{number}"));

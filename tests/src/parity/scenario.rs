@@ -198,10 +198,38 @@ fn yes() -> bool {
 
 /// Verbs of steps.
 pub const VERBS: [&str; 32] = [
-    "apply", "make", "create-many", "with-owner", "patch", "annotate", "label", "delete", "recreate", "scale",
-    "set-image", "wait", "expect-never", "expect-invariant", "mark", "evict", "nodes", "node", "stop-manager",
-    "start-manager", "restart-manager", "csr", "approve", "call", "save", "same", "repeat", "chaos", "expect-chaos",
-    "metrics", "sleep", "at-second",
+    "apply",
+    "make",
+    "create-many",
+    "with-owner",
+    "patch",
+    "annotate",
+    "label",
+    "delete",
+    "recreate",
+    "scale",
+    "set-image",
+    "wait",
+    "expect-never",
+    "expect-invariant",
+    "mark",
+    "evict",
+    "nodes",
+    "node",
+    "stop-manager",
+    "start-manager",
+    "restart-manager",
+    "csr",
+    "approve",
+    "call",
+    "save",
+    "same",
+    "repeat",
+    "chaos",
+    "expect-chaos",
+    "metrics",
+    "sleep",
+    "at-second",
 ];
 
 impl Scenario {
@@ -237,8 +265,13 @@ impl Scenario {
         }
         let cluster = &self.cluster;
         canonical(&serde_json::json!([
-            self.manager_flags, self.heartbeat, self.manager_identity,
-            cluster.api_flags, cluster.disable_admission, cluster.enable_admission, cluster.metrics,
+            self.manager_flags,
+            self.heartbeat,
+            self.manager_identity,
+            cluster.api_flags,
+            cluster.disable_admission,
+            cluster.enable_admission,
+            cluster.metrics,
         ]))
     }
 
@@ -246,7 +279,8 @@ impl Scenario {
     pub fn in_namespace(&self, namespace: &str) -> Self {
         let fill = |value: &Value| replace(value, "${ns}", namespace);
         let fill_all = |values: &[Value]| values.iter().map(fill).collect();
-        let fill_map = |map: &BTreeMap<String, Value>| map.iter().map(|(k, v)| (k.clone(), fill(v))).collect();
+        let fill_map =
+            |map: &BTreeMap<String, Value>| map.iter().map(|(k, v)| (k.clone(), fill(v))).collect();
         Self {
             namespaces: self.namespaces.iter().map(|s| s.replace("${ns}", namespace)).collect(),
             steps: fill_all(&self.steps),

@@ -29,7 +29,8 @@ pub struct Embedded {
 impl Embedded {
     /// Looks which controllers are there.
     pub fn new(controllers_dir: PathBuf) -> anyhow::Result<Self> {
-        let missing = || format!("no controllers at {}; build them with `make guests`", controllers_dir.display());
+        let missing =
+            || format!("no controllers at {}; build them with `make guests`", controllers_dir.display());
         let mut controllers = BTreeSet::new();
         for entry in std::fs::read_dir(&controllers_dir).with_context(missing)? {
             let path = entry?.path();
@@ -51,7 +52,8 @@ impl Embedded {
             let (name, value) = flag.split_once('=').unwrap_or((flag, "true"));
             options.insert(name.into(), value.into());
         }
-        let selection = options.remove("controllers").map_or_else(Selection::default, |names| Selection::parse(&names));
+        let selection =
+            options.remove("controllers").map_or_else(Selection::default, |names| Selection::parse(&names));
         let config = Config {
             kube,
             controllers_dir: self.controllers_dir.clone(),

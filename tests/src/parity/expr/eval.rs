@@ -336,7 +336,9 @@ fn contains(within: &Value, what: &Value) -> Result<bool> {
 fn arithmetic(operator: Operator, a: &Value, b: &Value) -> Result<Value> {
     Ok(match (operator, a, b) {
         (Operator::Add, Value::String(a), Value::String(b)) => format!("{a}{b}").into(),
-        (Operator::Add, Value::Array(a), Value::Array(b)) => a.iter().chain(b).cloned().collect::<Vec<_>>().into(),
+        (Operator::Add, Value::Array(a), Value::Array(b)) => {
+            a.iter().chain(b).cloned().collect::<Vec<_>>().into()
+        }
         (Operator::Add, ..) => number(numeric(a)? + numeric(b)?),
         (Operator::Subtract, ..) => number(numeric(a)? - numeric(b)?),
         (Operator::Multiply, ..) => number(numeric(a)? * numeric(b)?),

@@ -5,14 +5,28 @@ use serde_json::{Value, json};
 use super::{is_owned_by, sort_by_field, sort_list};
 use crate::parity::object::{SIM, is_current, text};
 
-const META: [&str; 6] = ["uid", "resourceVersion", "managedFields", "creationTimestamp", "generation", "selfLink"];
+const META: [&str; 6] =
+    ["uid", "resourceVersion", "managedFields", "creationTimestamp", "generation", "selfLink"];
 const POD_SPEC: [&str; 7] = [
-    "dnsPolicy", "schedulerName", "securityContext", "terminationGracePeriodSeconds", "enableServiceLinks",
-    "preemptionPolicy", "priority",
+    "dnsPolicy",
+    "schedulerName",
+    "securityContext",
+    "terminationGracePeriodSeconds",
+    "enableServiceLinks",
+    "preemptionPolicy",
+    "priority",
 ];
-const CONTAINER: [&str; 4] = ["resources", "terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy"];
+const CONTAINER: [&str; 4] =
+    ["resources", "terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy"];
 const POD_STATUS: [&str; 9] = [
-    "hostIP", "hostIPs", "podIP", "podIPs", "startTime", "containerStatuses", "qosClass", "observedGeneration",
+    "hostIP",
+    "hostIPs",
+    "podIP",
+    "podIPs",
+    "startTime",
+    "containerStatuses",
+    "qosClass",
+    "observedGeneration",
     "resourceClaimStatuses",
 ];
 const CONDITION: [&str; 5] =
@@ -70,7 +84,8 @@ pub(super) fn prune(o: &mut Value, keep_nodes: bool) {
         "ControllerRevision" if !o["data"].is_string() => o["data"] = o["data"].to_string().into(),
         "Secret" => {
             let keys = o["data"].as_object().into_iter().flatten();
-            o["data"] = keys.map(|(key, _)| (key.clone(), json!("<data>"))).collect::<serde_json::Map<_, _>>().into();
+            o["data"] =
+                keys.map(|(key, _)| (key.clone(), json!("<data>"))).collect::<serde_json::Map<_, _>>().into();
         }
         "ConfigMap" => {
             if let Some(ca) = o.pointer_mut("/data/ca.crt") {
@@ -174,7 +189,10 @@ fn pod(o: &mut Value, keep_nodes: bool) {
 
 fn is_default_toleration(toleration: &Value) -> bool {
     toleration["tolerationSeconds"] == 300
-        && matches!(text(&toleration["key"]), "node.kubernetes.io/not-ready" | "node.kubernetes.io/unreachable")
+        && matches!(
+            text(&toleration["key"]),
+            "node.kubernetes.io/not-ready" | "node.kubernetes.io/unreachable"
+        )
 }
 
 /// Sorts lists whose order says nothing. Comes after placeholders are in.

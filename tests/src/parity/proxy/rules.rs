@@ -197,7 +197,8 @@ impl Rule {
         } else {
             spec.resource.iter().any(|r| r == "*" || *r == what.resource)
         };
-        let is = |wanted: &Option<String>, given: &str| wanted.as_deref().is_none_or(|wanted| wanted == given);
+        let is =
+            |wanted: &Option<String>, given: &str| wanted.as_deref().is_none_or(|wanted| wanted == given);
         resource
             && is(&spec.group, &what.group)
             && is(&spec.subresource, &what.sub)
@@ -247,7 +248,8 @@ pub(super) fn parse(faults: &Value, seed: u64) -> anyhow::Result<Faults> {
             Some(row) => vec![row.clone()],
         };
         for (number, row) in rows.into_iter().enumerate() {
-            let spec: Spec = serde_json::from_value(row).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
+            let spec: Spec =
+                serde_json::from_value(row).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
             let needed = match kind {
                 Kind::DelayWatch => ("seconds", spec.seconds.is_some()),
                 Kind::CutWatches => ("every", spec.every.is_some()),
@@ -278,7 +280,10 @@ mod tests {
         assert_eq!((what.group.as_str(), what.namespace.as_str(), what.name.as_str()), ("apps", "n", "web"));
         assert_eq!(What::of(&Method::POST, "/api/v1/namespaces/n/pods").key(), "pods create");
         assert_eq!(What::of(&Method::DELETE, "/api/v1/namespaces/n").key(), "namespaces delete");
-        assert_eq!(What::of(&Method::PUT, "/api/v1/namespaces/n/finalize").key(), "namespaces/finalize modify");
+        assert_eq!(
+            What::of(&Method::PUT, "/api/v1/namespaces/n/finalize").key(),
+            "namespaces/finalize modify"
+        );
         let watch = What::of(&Method::GET, "/api/v1/pods?resourceVersion=1&watch=true");
         assert!(watch.is_watch() && watch.resource == "pods" && watch.name.is_empty());
         assert!(What::of(&Method::POST, "/api/v1/namespaces/n/serviceaccounts/s/token").is_noise());

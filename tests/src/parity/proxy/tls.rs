@@ -33,12 +33,7 @@ impl Authority {
         params.subject_alt_names.push(SanType::DnsName("localhost".try_into()?));
         let server_key = KeyPair::generate()?;
         let server = params.signed_by(&server_key, &ca)?;
-        Ok(Self {
-            certificate: ca.pem(),
-            key,
-            server: server.pem(),
-            server_key: server_key.serialize_pem(),
-        })
+        Ok(Self { certificate: ca.pem(), key, server: server.pem(), server_key: server_key.serialize_pem() })
     }
 
     /// PEM of the authority's certificate.

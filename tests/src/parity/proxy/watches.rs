@@ -118,7 +118,8 @@ impl Proxy {
             pumping.abort();
             self.state.lock().watches.remove(&id);
         });
-        let frames = futures::stream::unfold(passed, |mut passed| async { Some((passed.recv().await?, passed)) });
+        let frames =
+            futures::stream::unfold(passed, |mut passed| async { Some((passed.recv().await?, passed)) });
         Response::from_parts(parts, StreamBody::new(frames).boxed_unsync())
     }
 

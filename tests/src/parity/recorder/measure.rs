@@ -40,7 +40,8 @@ pub fn measure(known: &Known, namespace: &str, spec: &Value, marks: &Marks) -> a
     let window = Window { start: mark("from")?, end: mark("to")? };
     let selector = text(&spec["select"]);
     let rows = known.past(resource, namespace).iter();
-    let rows: Vec<&Happened> = rows.filter(|h| window.until(h.at) && object::selected(&h.object, selector)).collect();
+    let rows: Vec<&Happened> =
+        rows.filter(|h| window.until(h.at) && object::selected(&h.object, selector)).collect();
     let by = spec["by"].as_str().unwrap_or("metadata.name");
     let kind = text(&spec["measure"]);
     if let Some((pick, what)) = kind.split_once('-').filter(|(pick, _)| matches!(*pick, "max" | "min")) {

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::Run;
 use crate::{
     client::headers,
+    ordered::Ordered,
     parity::{
         api::{ApiError, patch_type},
         make::{build, simulated},
@@ -21,7 +22,6 @@ use crate::{
         proxy::certificate_request,
         scenario::{replace, step},
     },
-    ordered::Ordered,
 };
 
 /// One object or several.
@@ -91,7 +91,8 @@ impl Run<'_> {
                 self.change(argument, &json!({"metadata": {"labels": argument["set"]}}), "merge", "").await?;
             }
             "scale" => {
-                self.change(argument, &json!({"spec": {"replicas": argument["replicas"]}}), "merge", "scale").await?;
+                self.change(argument, &json!({"spec": {"replicas": argument["replicas"]}}), "merge", "scale")
+                    .await?;
             }
             "set-image" => {
                 let container = argument["container"].as_str().unwrap_or("c");
@@ -171,8 +172,12 @@ impl Run<'_> {
     fn expect(&mut self, spec: &Value, answer: Result<Value, ApiError>) -> anyhow::Result<Option<Value>> {
         let (code, out) = match answer {
             Ok(out) => (200, Some(out)),
-            Err(ApiError::Refused { code: 404, .. }) if spec["none-ok"].as_bool().unwrap_or_default() => return Ok(None),
-            Err(ApiError::Refused { code, .. }) if !spec["expect"].is_null() || !spec["result"].is_null() => (code, None),
+            Err(ApiError::Refused { code: 404, .. }) if spec["none-ok"].as_bool().unwrap_or_default() => {
+                return Ok(None);
+            }
+            Err(ApiError::Refused { code, .. }) if !spec["expect"].is_null() || !spec["result"].is_null() => {
+                (code, None)
+            }
             Err(error) => return Err(error.into()),
         };
         if let Some(name) = spec["result"].as_str() {
@@ -264,7 +269,8 @@ impl Run<'_> {
         let head = identity(argument)?;
         for name in names {
             let path = entry.path(&place.namespace, &name, text(&argument["subresource"])) + query;
-            let answer = self.plane.api.call(Method::PATCH, &path, Some(&argument["body"]), kind, &head).await;
+            let answer =
+                self.plane.api.call(Method::PATCH, &path, Some(&argument["body"]), kind, &head).await;
             if let Some(out) = self.expect(argument, answer)? {
                 self.wrote(&place.resource, &out);
             }
@@ -304,8 +310,11 @@ impl Run<'_> {
             };
             let before = find(&recorder.known()).map(|o| o["metadata"]["uid"].clone());
             let path = entry.path(&place.namespace, &name, "");
-            let answer =
-                self.plane.api.call(Method::DELETE, &path, Some(&options), "application/json", &HeaderMap::new()).await;
+            let answer = self
+                .plane
+                .api
+                .call(Method::DELETE, &path, Some(&options), "application/json", &HeaderMap::new())
+                .await;
             let Some(out) = self.expect(argument, answer)? else { continue };
             if out["kind"] != "Status" {
                 self.wrote(&place.resource, &out);
@@ -332,7 +341,10 @@ impl Run<'_> {
             let answer = client.call(Method::GET, &path, head()?, Bytes::new()).await?;
             let mut object: Ordered = serde_json::from_slice(answer.body())?;
             let none = json!({});
-            self.plane.api.call(Method::DELETE, &path, Some(&none), "application/json", &HeaderMap::new()).await?;
+            self.plane
+                .api
+                .call(Method::DELETE, &path, Some(&none), "application/json", &HeaderMap::new())
+                .await?;
             if let Some(meta) = object.get_mut("metadata") {
                 for key in ["uid", "resourceVersion", "managedFields", "creationTimestamp"] {
                     meta.remove(key);
@@ -342,7 +354,11 @@ impl Run<'_> {
             let path = entry.path(&place.namespace, "", "");
             let answer = client.call(Method::POST, &path, head()?, object.to_string().into()).await?;
             let made: Value = serde_json::from_slice(answer.body())?;
-            anyhow::ensure!(answer.status().is_success(), "cannot create {name} again: {}", text(&made["message"]));
+            anyhow::ensure!(
+                answer.status().is_success(),
+                "cannot create {name} again: {}",
+                text(&made["message"])
+            );
             self.wrote(&place.resource, &made);
         }
         Ok(())
@@ -360,8 +376,11 @@ impl Run<'_> {
             let body = json!({"apiVersion": "policy/v1", "kind": "Eviction",
                 "metadata": {"name": name, "namespace": place.namespace}});
             let path = entry.path(&place.namespace, &name, "eviction");
-            let (code, _) =
-                self.plane.api.raw(Method::POST, &path, Some(&body), "application/json", &HeaderMap::new()).await?;
+            let (code, _) = self
+                .plane
+                .api
+                .raw(Method::POST, &path, Some(&body), "application/json", &HeaderMap::new())
+                .await?;
             codes.push(code);
         }
         if let Some(name) = argument["result"].as_str() {

@@ -42,7 +42,8 @@ impl Condition<'_> {
             return if gone { object.is_none() } else { object.is_some_and(|o| self.that.hold(o)) };
         }
         let parts = list(&self.spec["names"]);
-        let named = |o: &Value| parts.is_empty() || parts.iter().any(|part| object::name(o).contains(text(part)));
+        let named =
+            |o: &Value| parts.is_empty() || parts.iter().any(|part| object::name(o).contains(text(part)));
         let objects = known.list(resource, namespace, text(&self.spec["select"]));
         let objects: Vec<_> = objects.into_iter().filter(|o| self.wanted.hold(o) && named(o)).collect();
         if gone {
@@ -94,7 +95,9 @@ impl Run<'_> {
         self.plane.recorder.wait(CHOICE, |known| !choose(known).is_empty()).await;
         let mut chosen = choose(&self.plane.recorder.known());
         if spec["sort"] == "created" {
-            chosen.sort_by_key(|o| (text(&o["metadata"]["creationTimestamp"]).to_owned(), object::name(o).to_owned()));
+            chosen.sort_by_key(|o| {
+                (text(&o["metadata"]["creationTimestamp"]).to_owned(), object::name(o).to_owned())
+            });
         }
         let number = |key: &str| spec[key].as_u64().map(|n| n as usize);
         chosen.truncate(number("first").unwrap_or(usize::MAX));
@@ -122,7 +125,12 @@ impl Run<'_> {
         let cluster_wide = known.all(resource).any(|o| object::namespace(o).is_empty());
         let namespace = if cluster_wide { "" } else { spec["ns"].as_str().unwrap_or(&self.namespace) };
         let place = Place { resource: resource.into(), namespace: namespace.into(), name: name.into() };
-        let condition = Condition { place, spec, that: Exprs::read(&spec["that"])?, wanted: Exprs::read(&spec["where"])? };
+        let condition = Condition {
+            place,
+            spec,
+            that: Exprs::read(&spec["that"])?,
+            wanted: Exprs::read(&spec["where"])?,
+        };
         Ok(condition.holds(&known))
     }
 
