@@ -249,8 +249,8 @@ impl Strategy for Custom {
         self.scale.as_ref().map_or("spec.replicas", |paths| paths.desired.as_str())
     }
 
-    fn kept_on_status(&self) -> &'static [&'static str] {
-        &["metadata"]
+    fn kept(&self, sub: &str) -> &'static [&'static str] {
+        if sub == "status" { &["metadata"] } else { &[] }
     }
 
     fn structural(&self) -> Option<&Structural> {

@@ -1,4 +1,4 @@
-//! Group `apps`: Deployment, ReplicaSet, DaemonSet, ControllerRevision. StatefulSet has a file of its own.
+//! Group `apps`: Deployment, ReplicaSet, ControllerRevision. DaemonSet and StatefulSet have files of their own.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::pod_defaults;
 use super::pod_validation;
 use super::scale::Scale;
 use super::spec::{Generation, Spec, StatusMeta};
-use super::value::{child, empty, fill, int, set, text};
+use super::value::{child, empty, fill, int, text};
 use super::{meta, names};
 use crate::schema;
 use crate::selector::{label_selector_text, object_matches};
@@ -19,7 +19,7 @@ pub(super) fn spec(plural: &str) -> Option<Spec> {
     Some(match plural {
         "deployments" => deployment(),
         "replicasets" => replica_set(),
-        "daemonsets" => daemon_set(),
+        "daemonsets" => super::daemon::spec(),
         "statefulsets" => super::stateful::spec(),
         "controllerrevisions" => controller_revision(),
         _ => return None,
@@ -339,141 +339,6 @@ pub(super) fn replica_row(object: &Value, now: &str, selector: &str) -> Vec<Valu
         images,
         json!(selector),
     ]
-}
-
-const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
-
-fn daemon_set() -> Spec {
-    Spec {
-        generation: Generation::Spec,
-        change_first: true,
-        default: daemon_defaults,
-        create: |_, object| {
-            count_template(object, 1);
-            Ok(())
-        },
-        update: |_, sub, old, new| {
-            if sub.is_empty() {
-                let before = template_generation(old);
-                let changed = old["spec"]["template"] != new["spec"]["template"];
-                count_template(new, before + i64::from(changed));
-            }
-            Ok(())
-        },
-        validate: daemon_validation,
-        validate_update: selector_is_immutable,
-        columns: Columns::Own(DAEMON_COLUMNS, daemon_cells),
-        ..Spec::new()
-    }
-}
-
-fn template_generation(object: &Value) -> i64 {
-    object["metadata"]["annotations"][TEMPLATE_GENERATION].as_str().and_then(|g| g.parse().ok()).unwrap_or(0)
-}
-
-/// The deprecated count of template changes lives in an annotation.
-fn count_template(object: &mut Value, generation: i64) {
-    let annotations = child(child(object, "metadata"), "annotations");
-    set(annotations, TEMPLATE_GENERATION, generation.to_string());
-}
-
-fn daemon_defaults(object: &mut Value) {
-    // The count is a field inside, so it is there from the start.
-    fill(child(child(object, "metadata"), "annotations"), TEMPLATE_GENERATION, "0");
-    let spec = child(object, "spec");
-    fill(spec, "revisionHistoryLimit", 10);
-    let strategy = child(spec, "updateStrategy");
-    fill(strategy, "type", "RollingUpdate");
-    if text(strategy, "type") == "RollingUpdate" {
-        let rolling = child(strategy, "rollingUpdate");
-        fill(rolling, "maxUnavailable", 1);
-        fill(rolling, "maxSurge", 0);
-    }
-    pod_defaults::template(child(spec, "template"));
-}
-
-fn daemon_validation(object: &Value) -> Vec<FieldError> {
-    let mut out = Vec::new();
-    let spec = &object["spec"];
-    let selector = &spec["selector"];
-    pod_validation::label_selector(&mut out, selector, "spec.selector");
-    labels_match(&mut out, spec);
-    if !selector.is_null() && empty(&selector["matchLabels"]) && empty(&selector["matchExpressions"]) {
-        let detail = "empty selector is invalid for daemonset";
-        out.push(FieldError::invalid("spec.selector", &json!({}), detail));
-    }
-    pod_validation::template(&mut out, &spec["template"], "spec.template");
-    always_restarts(&mut out, spec);
-    non_negative(&mut out, "spec.minReadySeconds", int(spec, "minReadySeconds"));
-    let strategy = &spec["updateStrategy"];
-    match text(strategy, "type") {
-        "OnDelete" => {}
-        "RollingUpdate" => {
-            let (down, up) =
-                (&strategy["rollingUpdate"]["maxUnavailable"], &strategy["rollingUpdate"]["maxSurge"]);
-            let field = "spec.updateStrategy.rollingUpdate.maxUnavailable";
-            int_or_percent(&mut out, down, field);
-            int_or_percent(&mut out, up, "spec.updateStrategy.rollingUpdate.maxSurge");
-            match (amount(down) != 0, amount(up) != 0) {
-                (false, false) => {
-                    out.push(FieldError::invalid(field, down, "cannot be 0 when maxSurge is 0"));
-                }
-                (true, true) => {
-                    let field = "spec.updateStrategy.rollingUpdate.maxSurge";
-                    let detail = "may not be set when maxUnavailable is non-zero";
-                    out.push(FieldError::invalid(field, up, detail));
-                }
-                _ => {}
-            }
-            at_most_all(&mut out, down, field);
-        }
-        _ => {
-            let shown = internal::capitalised(&["type", "rollingUpdate"], strategy);
-            let message =
-                format!("Unsupported value: {shown}: supported values: \"RollingUpdate\", \"OnDelete\"");
-            out.push(FieldError::raw(FieldReason::NotSupported, "spec.updateStrategy", message));
-        }
-    }
-    non_negative(&mut out, "spec.revisionHistoryLimit", int(spec, "revisionHistoryLimit"));
-    out
-}
-
-const DAEMON_COLUMNS: &[Column] = &[
-    NAME,
-    number("Desired"),
-    number("Current"),
-    number("Ready"),
-    number("Up-to-date"),
-    number("Available"),
-    column("Node Selector"),
-    AGE,
-    wide("Containers"),
-    wide("Images"),
-    wide("Selector"),
-];
-
-fn daemon_cells(object: &Value, now: &str) -> Vec<Value> {
-    let (spec, status) = (&object["spec"], &object["status"]);
-    let [names, images] = containers(&spec["template"]);
-    let nodes = json!({"matchLabels": spec["template"]["spec"]["nodeSelector"]});
-    let mut out = vec![name(object)];
-    for key in [
-        "desiredNumberScheduled",
-        "currentNumberScheduled",
-        "numberReady",
-        "updatedNumberScheduled",
-        "numberAvailable",
-    ] {
-        out.push(json!(int(status, key)));
-    }
-    out.extend([
-        json!(selector_cell(&nodes)),
-        age(object, now),
-        names,
-        images,
-        json!(selector_cell(&spec["selector"])),
-    ]);
-    out
 }
 
 fn controller_revision() -> Spec {

@@ -60,6 +60,12 @@ pub(super) fn spec(version: &str) -> Spec {
                     out.push(FieldError::invalid(field, &json!(version), detail));
                 }
             }
+            let outside = |m: &Value| ["Object", "External"].contains(&text(m, "type"));
+            if spec["minReplicas"] == 0 && !items(spec, "metrics").iter().any(outside) {
+                let detail =
+                    "must specify at least one Object or External metric to support scaling to zero replicas";
+                out.push(FieldError::forbidden("spec.metrics", detail));
+            }
             out
         },
         ..Spec::new()

@@ -1,4 +1,4 @@
-//! Kinds of small groups: leases, endpoint slices, priority and runtime classes, resource claims, flow control, API
+//! Kinds of small groups: leases, endpoint slices, priority and runtime classes, flow control, API
 //! services.
 
 use serde_json::{Value, json};
@@ -16,51 +16,7 @@ pub(super) fn spec(group: &str, plural: &str) -> Option<Spec> {
         ("discovery.k8s.io", "endpointslices") => endpoint_slice(),
         ("scheduling.k8s.io", "priorityclasses") => priority_class(),
         ("node.k8s.io", "runtimeclasses") => runtime_class(),
-        ("resource.k8s.io", "resourceclaims") => resource_claim(),
-        ("resource.k8s.io", "resourceclaimtemplates") => Spec {
-            returns_deleted: true,
-            revalidates: true,
-            columns: Columns::Own(NAME_AND_AGE, |object, now| vec![name(object), age(object, now)]),
-            default: |object| claim_requests(child(child(object, "spec"), "spec")),
-            validate_update: spec_is_immutable,
-            ..Spec::new()
-        },
-        ("resource.k8s.io", "deviceclasses") => Spec {
-            generation: Generation::Spec,
-            returns_deleted: true,
-            revalidates: true,
-            columns: Columns::Own(NAME_AND_AGE, |object, now| vec![name(object), age(object, now)]),
-            ..Spec::new()
-        },
-        ("resource.k8s.io", "resourceslices") => Spec {
-            returns_deleted: true,
-            unknown_field: Some(|label| {
-                format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {label}")
-            }),
-            columns: Columns::Own(SLICES, |object, now| {
-                let spec = &object["spec"];
-                let node = match text(spec, "nodeName") {
-                    "" if flag(spec, "allNodes") => "<all>",
-                    node => node,
-                };
-                vec![
-                    name(object),
-                    json!(node),
-                    json!(text(spec, "driver")),
-                    json!(text(&spec["pool"], "name")),
-                    age(object, now),
-                ]
-            }),
-            generation: Generation::Spec,
-            field_names: &["spec.nodeName", "spec.driver"],
-            fields: |object| {
-                vec![
-                    ("spec.nodeName", text(&object["spec"], "nodeName").into()),
-                    ("spec.driver", text(&object["spec"], "driver").into()),
-                ]
-            },
-            ..Spec::new()
-        },
+        ("resource.k8s.io", plural) => return super::dra::spec(plural),
         ("flowcontrol.apiserver.k8s.io", "flowschemas") => Spec {
             columns: Columns::Own(SCHEMAS, |object, now| {
                 let spec = &object["spec"];
@@ -160,10 +116,9 @@ fn priority_level() -> Spec {
     }
 }
 
-const NAME_AND_AGE: &[Column] = &[NAME, AGE];
-const SLICES: &[Column] = &[NAME, column("Node"), column("Driver"), column("Pool"), AGE];
+pub(super) const NAME_AND_AGE: &[Column] = &[NAME, AGE];
 
-fn spec_is_immutable(old: &Value, new: &Value) -> Vec<FieldError> {
+pub(super) fn spec_is_immutable(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     immutable(&mut out, "spec", &old["spec"], &new["spec"]);
     out
@@ -356,56 +311,6 @@ fn runtime_class() -> Spec {
         },
         columns: Columns::Own(COLUMNS, |object, now| {
             vec![name(object), json!(text(object, "handler")), age(object, now)]
-        }),
-        ..Spec::new()
-    }
-}
-
-/// Requests for devices ask for exactly one unless they say otherwise.
-fn claim_requests(spec: &mut Value) {
-    let exact = |request: &mut Value| {
-        fill(request, "allocationMode", "ExactCount");
-        if text(request, "allocationMode") == "ExactCount" {
-            super::value::fill_zero(request, "count", 1);
-        }
-    };
-    if let Some(devices) = present(spec, "devices") {
-        for request in items_mut(devices, "requests") {
-            if let Some(one) = present(request, "exactly") {
-                exact(one);
-            }
-            for one in items_mut(request, "firstAvailable") {
-                exact(one);
-            }
-        }
-    }
-}
-
-fn resource_claim() -> Spec {
-    const COLUMNS: &[Column] = &[NAME, column("State"), AGE];
-    Spec {
-        returns_deleted: true,
-        revalidates: true,
-        status_meta: StatusMeta::KeepAll,
-        default: |object| claim_requests(child(object, "spec")),
-        validate_update: spec_is_immutable,
-        columns: Columns::Own(COLUMNS, |object, now| {
-            let status = &object["status"];
-            let mut states = Vec::new();
-            if !object["metadata"]["deletionTimestamp"].is_null() {
-                states.push("deleted");
-            }
-            if status["allocation"].is_null() {
-                if object["metadata"]["deletionTimestamp"].is_null() {
-                    states.push("pending");
-                }
-            } else {
-                states.push("allocated");
-                if !items(status, "reservedFor").is_empty() {
-                    states.push("reserved");
-                }
-            }
-            vec![name(object), json!(states.join(",")), age(object, now)]
         }),
         ..Spec::new()
     }

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::meta::{invalid_all, labels, non_negative};
+use super::meta::{invalid_all, labels};
 use super::names;
+use super::pod_probes::{lifecycle, probe};
+use super::pod_scheduling::{affinity, tolerations, topology};
 use super::resources;
 use super::value::{empty, entries, int, items, text};
 use crate::status::FieldError;
@@ -319,137 +321,6 @@ fn host_ports(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
                 let detail = "must match `containerPort` when `hostNetwork` is true";
                 out.push(FieldError::invalid(field, &json!(host), detail));
             }
-        }
-    }
-}
-
-fn lifecycle(out: &mut Vec<FieldError>, it: &Value, path: &str) {
-    for hook in ["postStart", "preStop"] {
-        if !it["lifecycle"][hook].is_null() {
-            handler(out, &it["lifecycle"][hook], &format!("{path}.lifecycle.{hook}"));
-        }
-    }
-}
-
-fn handler(out: &mut Vec<FieldError>, it: &Value, path: &str) {
-    const KINDS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
-    let given: Vec<&str> = KINDS.into_iter().filter(|k| !it[*k].is_null()).collect();
-    if given.is_empty() {
-        out.push(FieldError::required(path, "must specify a handler type"));
-    }
-    for extra in given.iter().skip(1) {
-        let detail = "may not specify more than 1 handler type";
-        out.push(FieldError::forbidden(format!("{path}.{extra}"), detail));
-    }
-    if !it["exec"].is_null() && empty(&it["exec"]["command"]) {
-        out.push(FieldError::required(format!("{path}.exec.command"), ""));
-    }
-    for kind in ["httpGet", "tcpSocket"] {
-        match &it[kind]["port"] {
-            Value::Number(n) => {
-                port_number(out, &format!("{path}.{kind}.port"), n.as_i64().unwrap_or(0));
-            }
-            Value::String(name) => {
-                let field = format!("{path}.{kind}.port");
-                invalid_all(out, &field, &json!(name), names::port_name(name));
-            }
-            _ => {}
-        }
-    }
-}
-
-fn probe(out: &mut Vec<FieldError>, it: &Value, path: &str, kind: &str) {
-    if it.is_null() {
-        return;
-    }
-    handler(out, it, path);
-    for key in
-        ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"]
-    {
-        non_negative(out, &format!("{path}.{key}"), int(it, key));
-    }
-    let successes = int(it, "successThreshold");
-    if kind != "readinessProbe" && successes != 1 {
-        let field = format!("{path}.successThreshold");
-        out.push(FieldError::invalid(field, &json!(successes), "must be 1"));
-    }
-}
-
-fn affinity(out: &mut Vec<FieldError>, affinity: &Value, path: &str) {
-    let required = &affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
-    if !required.is_null() && empty(&required["nodeSelectorTerms"]) {
-        let field =
-            format!("{path}.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms");
-        out.push(FieldError::required(field, "must have at least one node selector term"));
-    }
-    for kind in ["podAffinity", "podAntiAffinity"] {
-        let list = "requiredDuringSchedulingIgnoredDuringExecution";
-        for (i, term) in items(&affinity[kind], list).iter().enumerate() {
-            if text(term, "topologyKey").is_empty() {
-                let field = format!("{path}.{kind}.{list}[{i}].topologyKey");
-                out.push(FieldError::required(field, "can not be empty"));
-            }
-        }
-    }
-}
-
-fn topology(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
-    for (i, it) in items(spec, "topologySpreadConstraints").iter().enumerate() {
-        let here = format!("{path}.topologySpreadConstraints[{i}]");
-        let skew = int(it, "maxSkew");
-        if skew <= 0 {
-            let detail = "must be greater than zero";
-            out.push(FieldError::invalid(format!("{here}.maxSkew"), &json!(skew), detail));
-        }
-        if text(it, "topologyKey").is_empty() {
-            out.push(FieldError::required(format!("{here}.topologyKey"), "can not be empty"));
-        }
-        let action = text(it, "whenUnsatisfiable");
-        let known = ["DoNotSchedule", "ScheduleAnyway"];
-        if !known.contains(&action) {
-            let field = format!("{here}.whenUnsatisfiable");
-            out.push(FieldError::not_supported(field, &json!(action), &known));
-        }
-    }
-}
-
-fn tolerations(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
-    for (i, it) in items(spec, "tolerations").iter().enumerate() {
-        let here = format!("{path}.tolerations[{i}]");
-        let (key, operator) = (text(it, "key"), text(it, "operator"));
-        if !key.is_empty() {
-            invalid_all(out, &format!("{here}.key"), &json!(key), names::qualified_name(key));
-        } else if operator != "Exists" {
-            let detail =
-                "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-            out.push(FieldError::invalid(format!("{here}.operator"), &json!(operator), detail));
-        }
-        let effect = text(it, "effect");
-        if !it["tolerationSeconds"].is_null() && effect != "NoExecute" {
-            let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-            out.push(FieldError::invalid(format!("{here}.effect"), &json!(effect), detail));
-        }
-        match operator {
-            "" | "Equal" => {
-                let value = text(it, "value");
-                invalid_all(out, &format!("{here}.operator"), &json!(value), names::label_value(value));
-            }
-            "Exists" => {
-                if !text(it, "value").is_empty() {
-                    let detail = "value must be empty when `operator` is 'Exists'";
-                    let value = json!(text(it, "value"));
-                    out.push(FieldError::invalid(format!("{here}.operator"), &value, detail));
-                }
-            }
-            other => {
-                let field = format!("{here}.operator");
-                out.push(FieldError::not_supported(field, &json!(other), &["Equal", "Exists"]));
-            }
-        }
-        let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-        if !effect.is_empty() && !effects.contains(&effect) {
-            let field = format!("{here}.effect");
-            out.push(FieldError::not_supported(field, &json!(effect), &effects));
         }
     }
 }

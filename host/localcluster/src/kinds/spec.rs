@@ -70,6 +70,8 @@ pub struct Spec {
     pub generation: Generation,
     /// What `/status` keeps.
     pub status_meta: StatusMeta,
+    /// Fields that a write of the main resource does not change, as dotted paths.
+    pub kept: &'static [&'static str],
     /// Keeps the status a create sends.
     pub keeps_status: bool,
     /// PUT to an absent name creates.
@@ -125,6 +127,7 @@ impl Spec {
             revalidates: false,
             generation: Generation::None,
             status_meta: StatusMeta::Taken,
+            kept: &[],
             keeps_status: false,
             create_on_update: false,
             unconditional: true,
@@ -378,7 +381,12 @@ impl Strategy for Builtin {
         Ok(())
     }
 
-    fn kept_on_status(&self) -> &'static [&'static str] {
+    fn kept(&self, sub: &str) -> &'static [&'static str] {
+        if sub.is_empty() {
+            return self.spec.kept;
+        } else if sub != "status" {
+            return &[];
+        }
         match self.spec.status_meta {
             StatusMeta::Taken => &[],
             StatusMeta::KeepLabels => &["metadata.labels"],

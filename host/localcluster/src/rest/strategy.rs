@@ -299,8 +299,9 @@ pub trait Strategy: Send + Sync {
         &crate::table::NAME_AND_CREATION
     }
 
-    /// Parts of the metadata that a write to `/status` does not change, as dotted paths.
-    fn kept_on_status(&self) -> &'static [&'static str] {
+    /// Fields that a write through the subresource does not change, as dotted paths; of the main resource that is always
+    /// the status, of `/status` always the spec, and these need no mention.
+    fn kept(&self, _sub: &str) -> &'static [&'static str] {
         &[]
     }
 

@@ -50,16 +50,15 @@ fn written(kind: &Kind, sub: &str, fields: &FieldSet) -> FieldSet {
     if kind.subresource("status").is_none() {
         return fields.clone();
     }
-    match sub {
-        "" => fields.without(&[&["status"]]),
-        "status" => {
-            let kept = kind.strategy.kept_on_status();
-            let paths: Vec<Vec<&str>> = kept.iter().map(|p| p.split('.').collect()).collect();
-            let paths: Vec<&[&str]> = paths.iter().map(Vec::as_slice).collect();
-            fields.without(&[&["spec"]]).without(&paths)
-        }
-        _ => fields.clone(),
-    }
+    let always = match sub {
+        "" => "status",
+        "status" => "spec",
+        _ => return fields.clone(),
+    };
+    let kept = kind.strategy.kept(sub);
+    let paths: Vec<Vec<&str>> = kept.iter().map(|p| p.split('.').collect()).collect();
+    let paths: Vec<&[&str]> = paths.iter().map(Vec::as_slice).collect();
+    fields.without(&[&[always]]).without(&paths)
 }
 
 /// The managers an update starts from: those it sends if they make sense, else the present ones.
