@@ -112,11 +112,10 @@ impl<'a> Normaliser<'a> {
                 Some("continue") if !text.is_empty() => self.word(text, "<continue>"),
                 _ => {}
             },
-            Value::Number(number) => {
-                if key.is_some_and(|key| NODE_PORTS.contains(&key)) && number.as_u64().is_some_and(|n| n > 0)
-                {
-                    self.word(&number.to_string(), "<nodePort>");
-                }
+            Value::Number(number)
+                if key.is_some_and(|key| NODE_PORTS.contains(&key)) && number.as_u64().is_some_and(|n| n > 0) =>
+            {
+                self.word(&number.to_string(), "<nodePort>");
             }
             _ => {}
         }
