@@ -113,7 +113,8 @@ impl<'a> Normaliser<'a> {
                 _ => {}
             },
             Value::Number(number)
-                if key.is_some_and(|key| NODE_PORTS.contains(&key)) && number.as_u64().is_some_and(|n| n > 0) =>
+                if key.is_some_and(|key| NODE_PORTS.contains(&key))
+                    && number.as_u64().is_some_and(|n| n > 0) =>
             {
                 self.word(&number.to_string(), "<nodePort>");
             }
