@@ -2,17 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::autoscaling_v1::{METRICS, to_v1, to_v2};
 use super::meta::invalid_all;
 use super::names;
 use super::spec::Spec;
-use super::value::{child, empty, fill, int, items, present, remove, set, text};
+use super::value::{child, empty, fill, int, items, present, set, text};
 use crate::status::FieldError;
 use crate::table::{AGE, Column, Columns, NAME, age, column, name};
-
-const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
-const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
-const CURRENT: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
-const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 
 pub(super) fn spec(version: &str) -> Spec {
     let base = Spec {
@@ -119,121 +115,8 @@ fn defaults(object: &mut Value) {
     }
 }
 
-fn utilization(percent: i64) -> Value {
+pub(super) fn utilization(percent: i64) -> Value {
     json!({"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": percent}}})
-}
-
-/// A metric as v1 writes it into the annotation, and back.
-fn old_metric(metric: Value) -> Value {
-    let target = &metric["resource"]["target"];
-    if text(&metric, "type") != "Resource" || target.is_null() {
-        return metric;
-    }
-    let mut resource = json!({"name": metric["resource"]["name"]});
-    for (from, to) in
-        [("averageValue", "targetAverageValue"), ("averageUtilization", "targetAverageUtilization")]
-    {
-        if !target[from].is_null() {
-            set(&mut resource, to, target[from].clone());
-        }
-    }
-    json!({"type": "Resource", "resource": resource})
-}
-
-fn new_metric(metric: Value) -> Value {
-    let resource = &metric["resource"];
-    if text(&metric, "type") != "Resource" || !resource["target"].is_null() {
-        return metric;
-    }
-    let target = if resource["targetAverageValue"].is_null() {
-        json!({"type": "Utilization", "averageUtilization": resource["targetAverageUtilization"]})
-    } else {
-        json!({"type": "AverageValue", "averageValue": resource["targetAverageValue"]})
-    };
-    json!({"type": "Resource", "resource": {"name": resource["name"], "target": target}})
-}
-
-fn parsed(object: &Value, annotation: &str) -> Option<Value> {
-    let text = object["metadata"]["annotations"][annotation].as_str()?;
-    serde_json::from_str(text).ok()
-}
-
-/// v1 keeps what it has no field for in annotations.
-fn to_v2(mut object: Value) -> Value {
-    let metrics = parsed(&object, METRICS).and_then(|m| m.as_array().cloned()).unwrap_or_default();
-    let mut metrics: Vec<Value> = metrics.into_iter().map(new_metric).collect();
-    let behavior = parsed(&object, BEHAVIOR);
-    let mut current = parsed(&object, CURRENT).and_then(|m| m.as_array().cloned()).unwrap_or_default();
-    let conditions = parsed(&object, CONDITIONS);
-    if let Some(annotations) = present(&mut object["metadata"], "annotations") {
-        for key in [METRICS, BEHAVIOR, CURRENT, CONDITIONS] {
-            remove(annotations, key);
-        }
-        if empty(annotations) {
-            remove(&mut object["metadata"], "annotations");
-        }
-    }
-    let spec = child(&mut object, "spec");
-    if let Some(percent) = remove(spec, "targetCPUUtilizationPercentage").and_then(|p| p.as_i64()) {
-        metrics.push(utilization(percent));
-    }
-    if !metrics.is_empty() {
-        set(spec, "metrics", metrics);
-    }
-    if let Some(behavior) = behavior {
-        set(spec, "behavior", behavior);
-    }
-    let status = child(&mut object, "status");
-    if let Some(percent) = remove(status, "currentCPUUtilizationPercentage").and_then(|p| p.as_i64()) {
-        current.insert(0, json!({"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": percent}}}));
-    }
-    set(status, "currentMetrics", if current.is_empty() { Value::Null } else { current.into() });
-    if let Some(conditions) = conditions {
-        set(status, "conditions", conditions);
-    }
-    object
-}
-
-fn to_v1(mut object: Value) -> Value {
-    let spec = child(&mut object, "spec");
-    let mut metrics = match remove(spec, "metrics") {
-        Some(Value::Array(all)) => all,
-        _ => Vec::new(),
-    };
-    let cpu = metrics.iter().position(|m| {
-        let target = &m["resource"]["target"];
-        text(&m["resource"], "name") == "cpu" && !target["averageUtilization"].is_null()
-    });
-    if let Some(at) = cpu {
-        let percent = metrics.remove(at)["resource"]["target"]["averageUtilization"].clone();
-        set(spec, "targetCPUUtilizationPercentage", percent);
-    }
-    let behavior = remove(spec, "behavior");
-    let status = child(&mut object, "status");
-    let mut current = match remove(status, "currentMetrics") {
-        Some(Value::Array(all)) => all,
-        _ => Vec::new(),
-    };
-    let cpu = current.iter().position(|m| {
-        text(&m["resource"], "name") == "cpu" && !m["resource"]["current"]["averageUtilization"].is_null()
-    });
-    if let Some(at) = cpu {
-        let percent = current.remove(at)["resource"]["current"]["averageUtilization"].clone();
-        set(status, "currentCPUUtilizationPercentage", percent);
-    }
-    let conditions = remove(status, "conditions");
-    for (key, value) in [
-        (METRICS, (!metrics.is_empty()).then(|| Value::Array(metrics.into_iter().map(old_metric).collect()))),
-        (BEHAVIOR, behavior.filter(|b| !b.is_null())),
-        (CURRENT, (!current.is_empty()).then(|| Value::Array(current))),
-        (CONDITIONS, conditions.filter(|c| !empty(c))),
-    ] {
-        if let Some(value) = value {
-            let annotations = child(child(&mut object, "metadata"), "annotations");
-            set(annotations, key, value.to_string());
-        }
-    }
-    object
 }
 
 const COLUMNS: &[Column] = &[

@@ -33,7 +33,10 @@ fn job() -> Spec {
         unset_propagation_warning: Some(
             "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
         ),
-        default: |object| job_defaults(child(object, "spec"), true),
+        default: |object| {
+            job_defaults(child(object, "spec"), true);
+            own_labels(object);
+        },
         create: |_, object| {
             if !flag(&object["spec"], "manualSelector") {
                 generate_selector(object);
@@ -89,6 +92,16 @@ pub(super) fn job_defaults(spec: &mut Value, top: bool) {
                 fill(pattern, "status", "True");
             }
         }
+    }
+}
+
+/// A job carries the labels of its template where it has none of its own; those to be generated come first.
+fn own_labels(object: &mut Value) {
+    let spec = &object["spec"];
+    let labels = spec["template"]["metadata"]["labels"].clone();
+    let complete = flag(spec, "manualSelector") || !labels[UID].is_null();
+    if complete && labels.is_object() && empty(&object["metadata"]["labels"]) {
+        set(child(object, "metadata"), "labels", labels);
     }
 }
 

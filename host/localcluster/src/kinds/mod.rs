@@ -8,6 +8,7 @@ mod admissionregistration;
 mod apiextensions;
 mod apps;
 mod autoscaling;
+mod autoscaling_v1;
 mod batch;
 mod certificates;
 mod config;

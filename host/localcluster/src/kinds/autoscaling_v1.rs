@@ -1,0 +1,260 @@
+//! HorizontalPodAutoscaler of v1 and back: what v1 has no field for is kept in annotations.
+
+use serde_json::{Value, json};
+
+use super::autoscaling::utilization;
+use super::value::{child, empty, int, present, remove, set, text};
+
+pub(super) const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
+const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
+const CURRENT: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
+const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
+
+/// A metric as v1 writes it into the annotation, and back.
+fn old_metric(metric: Value) -> Value {
+    let target = &metric["resource"]["target"];
+    if text(&metric, "type") != "Resource" || target.is_null() {
+        return metric;
+    }
+    let mut resource = json!({"name": metric["resource"]["name"]});
+    for (from, to) in
+        [("averageValue", "targetAverageValue"), ("averageUtilization", "targetAverageUtilization")]
+    {
+        if !target[from].is_null() {
+            set(&mut resource, to, target[from].clone());
+        }
+    }
+    json!({"type": "Resource", "resource": resource})
+}
+
+fn new_metric(metric: Value) -> Value {
+    let resource = &metric["resource"];
+    if text(&metric, "type") != "Resource" || !resource["target"].is_null() {
+        return metric;
+    }
+    let target = if resource["targetAverageValue"].is_null() {
+        json!({"type": "Utilization", "averageUtilization": resource["targetAverageUtilization"]})
+    } else {
+        json!({"type": "AverageValue", "averageValue": resource["targetAverageValue"]})
+    };
+    json!({"type": "Resource", "resource": {"name": resource["name"], "target": target}})
+}
+
+fn parsed(object: &Value, annotation: &str) -> Option<Value> {
+    let text = object["metadata"]["annotations"][annotation].as_str()?;
+    serde_json::from_str(text).ok()
+}
+
+/// The behaviour in the form the annotation holds: that of the server's own types, every field written out.
+fn internal(behavior: &Value) -> Value {
+    let rules = |rules: &Value| {
+        if rules.is_null() {
+            return Value::Null;
+        }
+        let policy =
+            |p: &Value| json!({"Type": p["type"], "Value": p["value"], "PeriodSeconds": p["periodSeconds"]});
+        let policies = match &rules["policies"] {
+            Value::Array(all) => all.iter().map(policy).collect(),
+            _ => Value::Null,
+        };
+        json!({
+            "StabilizationWindowSeconds": rules["stabilizationWindowSeconds"],
+            "SelectPolicy": rules["selectPolicy"],
+            "Policies": policies,
+            "Tolerance": rules["tolerance"],
+        })
+    };
+    json!({"ScaleUp": rules(&behavior["scaleUp"]), "ScaleDown": rules(&behavior["scaleDown"])})
+}
+
+/// The same as the API shows it: small first letters, nothing that is not set.
+fn published(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let set = map.into_iter().filter(|(_, v)| !v.is_null());
+            let lower = |key: String| {
+                let mut letters = key.chars();
+                letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
+            };
+            set.map(|(key, value)| (lower(key), published(value))).collect()
+        }
+        Value::Array(all) => all.into_iter().map(published).collect(),
+        other => other,
+    }
+}
+
+/// Fields of annotations in the order the server writes them.
+const ORDER: [&str; 34] = [
+    "ScaleUp",
+    "ScaleDown",
+    "StabilizationWindowSeconds",
+    "SelectPolicy",
+    "Policies",
+    "Tolerance",
+    "Type",
+    "Value",
+    "PeriodSeconds",
+    "type",
+    "status",
+    "lastTransitionTime",
+    "reason",
+    "message",
+    "object",
+    "pods",
+    "resource",
+    "containerResource",
+    "external",
+    "kind",
+    "target",
+    "metricName",
+    "name",
+    "apiVersion",
+    "metricSelector",
+    "targetAverageUtilization",
+    "currentAverageUtilization",
+    "targetValue",
+    "currentValue",
+    "targetAverageValue",
+    "currentAverageValue",
+    "container",
+    "selector",
+    "averageValue",
+];
+
+fn ordered(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let mut fields: Vec<(&String, &Value)> = map.iter().collect();
+            fields.sort_by_key(|(key, _)| ORDER.iter().position(|k| k == key).unwrap_or(ORDER.len()));
+            let shown: Vec<String> =
+                fields.iter().map(|(k, v)| format!("{}:{}", json!(k), ordered(v))).collect();
+            format!("{{{}}}", shown.join(","))
+        }
+        Value::Array(all) => format!("[{}]", all.iter().map(ordered).collect::<Vec<_>>().join(",")),
+        other => other.to_string(),
+    }
+}
+
+/// v1 keeps what it has no field for in annotations.
+pub(super) fn to_v2(mut object: Value) -> Value {
+    let metrics = parsed(&object, METRICS).and_then(|m| m.as_array().cloned()).unwrap_or_default();
+    let mut metrics: Vec<Value> = metrics.into_iter().map(new_metric).collect();
+    let behavior = parsed(&object, BEHAVIOR).map(published);
+    let mut current = parsed(&object, CURRENT).and_then(|m| m.as_array().cloned()).unwrap_or_default();
+    let conditions = parsed(&object, CONDITIONS);
+    if let Some(annotations) = present(&mut object["metadata"], "annotations") {
+        for key in [METRICS, BEHAVIOR, CURRENT, CONDITIONS] {
+            remove(annotations, key);
+        }
+        if empty(annotations) {
+            remove(&mut object["metadata"], "annotations");
+        }
+    }
+    let spec = child(&mut object, "spec");
+    if let Some(percent) = remove(spec, "targetCPUUtilizationPercentage").and_then(|p| p.as_i64()) {
+        metrics.push(utilization(percent));
+    }
+    if !metrics.is_empty() {
+        set(spec, "metrics", metrics);
+    }
+    if let Some(behavior) = behavior {
+        set(spec, "behavior", behavior);
+    }
+    let status = child(&mut object, "status");
+    if let Some(percent) = remove(status, "currentCPUUtilizationPercentage").and_then(|p| p.as_i64()) {
+        current.insert(0, json!({"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": percent}}}));
+    }
+    if int(status, "currentReplicas") == 0 {
+        remove(status, "currentReplicas");
+    }
+    set(status, "currentMetrics", if current.is_empty() { Value::Null } else { current.into() });
+    if let Some(conditions) = conditions {
+        set(status, "conditions", conditions);
+    }
+    object
+}
+
+pub(super) fn to_v1(mut object: Value) -> Value {
+    let spec = child(&mut object, "spec");
+    let mut metrics = match remove(spec, "metrics") {
+        Some(Value::Array(all)) => all,
+        _ => Vec::new(),
+    };
+    let cpu = metrics.iter().position(|m| {
+        let target = &m["resource"]["target"];
+        text(&m["resource"], "name") == "cpu" && !target["averageUtilization"].is_null()
+    });
+    if let Some(at) = cpu {
+        let percent = metrics.remove(at)["resource"]["target"]["averageUtilization"].clone();
+        set(spec, "targetCPUUtilizationPercentage", percent);
+    }
+    let behavior = remove(spec, "behavior");
+    let status = child(&mut object, "status");
+    let mut current = match remove(status, "currentMetrics") {
+        Some(Value::Array(all)) => all,
+        _ => Vec::new(),
+    };
+    let cpu = current.iter().position(|m| {
+        text(&m["resource"], "name") == "cpu" && !m["resource"]["current"]["averageUtilization"].is_null()
+    });
+    if let Some(at) = cpu {
+        let percent = current.remove(at)["resource"]["current"]["averageUtilization"].clone();
+        set(status, "currentCPUUtilizationPercentage", percent);
+    }
+    let conditions = remove(status, "conditions");
+    for (key, value) in [
+        (METRICS, (!metrics.is_empty()).then(|| Value::Array(metrics.into_iter().map(old_metric).collect()))),
+        (BEHAVIOR, behavior.filter(|b| !b.is_null()).map(|b| internal(&b))),
+        (CURRENT, (!current.is_empty()).then(|| Value::Array(current))),
+        (CONDITIONS, conditions.filter(|c| !empty(c))),
+    ] {
+        if let Some(value) = value {
+            let annotations = child(child(&mut object, "metadata"), "annotations");
+            set(annotations, key, ordered(&value));
+        }
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_v1_cannot_say_survives_the_way_there_and_back() {
+        let v2 = json!({
+            "metadata": {},
+            "spec": {
+                "metrics": [
+                    {"type": "Resource", "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "1Mi"}}},
+                    utilization(50),
+                ],
+                "behavior": {"scaleDown": {"selectPolicy": "Max", "policies": [{"type": "Pods", "value": 1, "periodSeconds": 15}]}},
+            },
+            "status": {"currentMetrics": null, "conditions": [{"type": "AbleToScale", "status": "True"}]},
+        });
+        let v1 = to_v1(v2.clone());
+        assert_eq!(v1["spec"], json!({"targetCPUUtilizationPercentage": 50}));
+        let annotations = &v1["metadata"]["annotations"];
+        assert_eq!(
+            annotations[METRICS],
+            r#"[{"type":"Resource","resource":{"name":"memory","targetAverageValue":"1Mi"}}]"#
+        );
+        assert_eq!(
+            annotations[BEHAVIOR],
+            concat!(
+                r#"{"ScaleUp":null,"ScaleDown":{"StabilizationWindowSeconds":null,"SelectPolicy":"Max","#,
+                r#""Policies":[{"Type":"Pods","Value":1,"PeriodSeconds":15}],"Tolerance":null}}"#
+            )
+        );
+        assert_eq!(to_v2(v1), v2);
+    }
+
+    #[test]
+    fn annotations_of_any_text_do_no_harm() {
+        for text in ["", "{\"\":{\"\u{e9}\":1}}", "[1]", "null", "{"] {
+            let object = json!({"metadata": {"annotations": {METRICS: text, BEHAVIOR: text, CURRENT: text, CONDITIONS: text}}});
+            to_v1(to_v2(object));
+        }
+    }
+}
