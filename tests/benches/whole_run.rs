@@ -94,7 +94,11 @@ async fn run() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let cluster = Cluster::start(ClusterConfig::new(dir.path())).await?;
     let cancel = CancellationToken::new();
-    let nodes = Nodes::start(InProcess::new(cluster.rest().clone(), "kubelet"), NodesConfig::default(), cancel.clone());
+    let nodes = Nodes::start(
+        InProcess::new(cluster.rest().clone(), "kubelet"),
+        NodesConfig::default(),
+        cancel.clone(),
+    );
     nodes.add_count("node-", 50).await.map_err(|s| anyhow::anyhow!(s.message))?;
     scale_up(&cluster).await?;
     collect(&cluster).await?;
@@ -108,7 +112,9 @@ async fn scale_up(cluster: &Cluster) -> anyhow::Result<()> {
     let api = cluster.api();
     let target = Target::new("apps/v1", "deployments").in_namespace("default");
     let create = |name: &str, replicas: usize| -> anyhow::Result<()> {
-        api.create(&target, &deployment("default", name, replicas as u32)).map(drop).map_err(|s| anyhow::anyhow!(s.message))
+        api.create(&target, &deployment("default", name, replicas as u32))
+            .map(drop)
+            .map_err(|s| anyhow::anyhow!(s.message))
     };
     let ready = |name: &str, replicas: usize| {
         api.get(&target.named(name)).is_ok_and(|d| d["status"]["readyReplicas"] == replicas)

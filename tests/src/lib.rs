@@ -40,7 +40,8 @@ pub fn built_controllers() -> PathBuf {
 /// The bytes of a controller that was built.
 pub fn module(name: &str) -> anyhow::Result<Vec<u8>> {
     let path = built_controllers().join(format!("{name}.wasm"));
-    std::fs::read(&path).with_context(|| format!("{} is not there; build it with `make guests`", path.display()))
+    std::fs::read(&path)
+        .with_context(|| format!("{} is not there; build it with `make guests`", path.display()))
 }
 
 /// Another build of a module: the same code under another hash. A custom
@@ -84,7 +85,11 @@ impl Bed {
         }
         let cluster = Cluster::start(ClusterConfig::new(dir.path().join("cluster"))).await?;
         let cancel = CancellationToken::new();
-        let nodes = Nodes::start(InProcess::new(cluster.rest().clone(), "kubelet"), NodesConfig::default(), cancel.clone());
+        let nodes = Nodes::start(
+            InProcess::new(cluster.rest().clone(), "kubelet"),
+            NodesConfig::default(),
+            cancel.clone(),
+        );
         nodes.add_count("node-", 3).await.map_err(|s| anyhow::anyhow!("no nodes: {}", s.message))?;
         let manager = start_manager(cluster.kubeconfig_path(), &controllers_dir).await?;
         tokio::time::timeout(Duration::from_secs(60), manager.ready())
@@ -113,7 +118,8 @@ impl Bed {
 
     /// Creates an object; its apiVersion and namespace say where.
     pub fn create(&self, plural: &str, object: &Value) -> anyhow::Result<Value> {
-        let target = Target::new(text(&object["apiVersion"]), plural).in_namespace(text(&object["metadata"]["namespace"]));
+        let target = Target::new(text(&object["apiVersion"]), plural)
+            .in_namespace(text(&object["metadata"]["namespace"]));
         self.api().create(&target, object).map_err(|s| anyhow::anyhow!("{plural}: {}", s.message))
     }
 
@@ -125,12 +131,18 @@ impl Bed {
     /// Lists objects.
     pub async fn list(&self, api_version: &str, plural: &str, namespace: &str) -> anyhow::Result<Vec<Value>> {
         let target = Target::new(api_version, plural).in_namespace(namespace);
-        let (items, _) = self.api().list(&target, "", "").await.map_err(|s| anyhow::anyhow!("{plural}: {}", s.message))?;
+        let (items, _) =
+            self.api().list(&target, "", "").await.map_err(|s| anyhow::anyhow!("{plural}: {}", s.message))?;
         Ok(items)
     }
 
     /// Waits until something holds.
-    pub async fn until(&self, what: &str, limit: Duration, mut holds: impl AsyncFnMut(&Self) -> anyhow::Result<bool>) -> anyhow::Result<()> {
+    pub async fn until(
+        &self,
+        what: &str,
+        limit: Duration,
+        mut holds: impl AsyncFnMut(&Self) -> anyhow::Result<bool>,
+    ) -> anyhow::Result<()> {
         let end = tokio::time::Instant::now() + limit;
         while !holds(self).await? {
             if tokio::time::Instant::now() > end {

@@ -67,7 +67,12 @@ impl ApiError {
     /// A request that got no answer.
     pub fn no_answer(message: impl Into<String>) -> Self {
         Self {
-            failure: Failure { status: 0, reason: String::new(), message: message.into(), causes: Vec::new() },
+            failure: Failure {
+                status: 0,
+                reason: String::new(),
+                message: message.into(),
+                causes: Vec::new(),
+            },
             retry_after: None,
         }
     }
@@ -110,12 +115,21 @@ impl ApiClient {
         Self::new(self.client.clone(), user_agent)
     }
 
-    fn build(&self, method: Method, path: &str, headers: &[(header::HeaderName, &str)], body: Bytes) -> Result<Request<Body>, ApiError> {
-        let mut request = Request::builder().method(method).uri(path).header(header::USER_AGENT, self.user_agent.clone());
+    fn build(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(header::HeaderName, &str)],
+        body: Bytes,
+    ) -> Result<Request<Body>, ApiError> {
+        let mut request =
+            Request::builder().method(method).uri(path).header(header::USER_AGENT, self.user_agent.clone());
         for (name, value) in headers {
             request = request.header(name, *value);
         }
-        request.body(Body::from(body.to_vec())).map_err(|e| ApiError::no_answer(format!("invalid request {path}: {e}")))
+        request
+            .body(Body::from(body.to_vec()))
+            .map_err(|e| ApiError::no_answer(format!("invalid request {path}: {e}")))
     }
 
     /// Sends a request and reads the whole answer, within `timeout`.
@@ -132,7 +146,11 @@ impl ApiClient {
             let response = self.client.send(request).await.map_err(|e| ApiError::no_answer(describe(&e)))?;
             let (parts, body) = response.into_parts();
             let body = body.collect().await.map_err(|e| ApiError::no_answer(describe(&e)))?.to_bytes();
-            if parts.status.as_u16() >= 400 { Err(refusal(parts.status, &parts.headers, &body)) } else { Ok(Response { status: parts.status, headers: parts.headers, body }) }
+            if parts.status.as_u16() >= 400 {
+                Err(refusal(parts.status, &parts.headers, &body))
+            } else {
+                Ok(Response { status: parts.status, headers: parts.headers, body })
+            }
         };
         match tokio::time::timeout(timeout, work).await {
             Ok(answer) => answer,
@@ -146,7 +164,12 @@ impl ApiClient {
     }
 
     /// Opens a stream, such as a watch. `timeout` is for the head of the answer.
-    pub async fn open(&self, path: &str, accept: &str, timeout: Duration) -> Result<http::Response<Body>, ApiError> {
+    pub async fn open(
+        &self,
+        path: &str,
+        accept: &str,
+        timeout: Duration,
+    ) -> Result<http::Response<Body>, ApiError> {
         let request = self.build(Method::GET, path, &[(header::ACCEPT, accept)], Bytes::new())?;
         let response = match tokio::time::timeout(timeout, self.client.send(request)).await {
             Ok(answer) => answer.map_err(|e| ApiError::no_answer(describe(&e)))?,

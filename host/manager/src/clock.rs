@@ -55,5 +55,6 @@ pub fn to_wire(time: jiff::Timestamp) -> Timestamp {
 
 /// A time of the contract.
 pub fn from_wire(time: Timestamp) -> jiff::Timestamp {
-    jiff::Timestamp::from_millisecond(i64::from(time.seconds) * 1000 + i64::from(time.millis)).unwrap_or(jiff::Timestamp::MAX)
+    jiff::Timestamp::from_millisecond(i64::from(time.seconds) * 1000 + i64::from(time.millis))
+        .unwrap_or(jiff::Timestamp::MAX)
 }

@@ -75,7 +75,8 @@ pub fn client(config: Config) -> Result<kube::Client, Error> {
         https = https.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(name));
     }
     // One connection a watch: with HTTP/2 all would share the server's limit of streams.
-    let http = HttpClient::builder(TokioExecutor::new()).build::<_, Body>(https.enable_http1().wrap_connector(tcp));
+    let http =
+        HttpClient::builder(TokioExecutor::new()).build::<_, Body>(https.enable_http1().wrap_connector(tcp));
     let namespace = config.default_namespace.clone();
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
@@ -98,10 +99,15 @@ fn tls_config(config: &Config) -> Result<ClientConfig, Error> {
 }
 
 fn identity(auth: &AuthInfo) -> Result<Option<CertifiedKey>, Error> {
-    let certificate = load(auth.client_certificate_data.as_deref(), auth.client_certificate.as_deref(), "client-certificate")?;
+    let certificate = load(
+        auth.client_certificate_data.as_deref(),
+        auth.client_certificate.as_deref(),
+        "client-certificate",
+    )?;
     let key_data = auth.client_key_data.as_ref().map(|data| data.expose_secret());
     let key = load(key_data, auth.client_key.as_deref(), "client-key")?;
-    let missing = |what| Error::Identity { what, reason: "it is missing, though the other half is there".into() };
+    let missing =
+        |what| Error::Identity { what, reason: "it is missing, though the other half is there".into() };
     match (certificate, key) {
         (None, None) => Ok(None),
         (Some(_), None) => Err(missing("client-key")),
@@ -111,7 +117,8 @@ fn identity(auth: &AuthInfo) -> Result<Option<CertifiedKey>, Error> {
 }
 
 fn certified(certificate: &[u8], key: &[u8]) -> Result<CertifiedKey, Error> {
-    let unusable = |what, reason: &dyn std::fmt::Display| Error::Identity { what, reason: reason.to_string() };
+    let unusable =
+        |what, reason: &dyn std::fmt::Display| Error::Identity { what, reason: reason.to_string() };
     let chain = CertificateDer::pem_slice_iter(certificate)
         .collect::<Result<Vec<_>, _>>()
         .map_err(|e| unusable("client-certificate", &e))?;
@@ -132,9 +139,9 @@ fn load(data: Option<&str>, path: Option<&str>, what: &'static str) -> Result<Op
         return Ok(Some(decoded));
     }
     match path.filter(|path| !path.is_empty()) {
-        Some(path) => std::fs::read(path)
-            .map(Some)
-            .map_err(|source| Error::File { path: path.to_owned(), source }),
+        Some(path) => {
+            std::fs::read(path).map(Some).map_err(|source| Error::File { path: path.to_owned(), source })
+        }
         None => Ok(None),
     }
 }
@@ -154,7 +161,11 @@ mod tests {
         );
         let made = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
         assert!(made.status.success(), "openssl is needed: {}", String::from_utf8_lossy(&made.stderr));
-        let auth = AuthInfo { client_certificate: Some(path("c")), client_key: Some(path("k")), ..AuthInfo::default() };
+        let auth = AuthInfo {
+            client_certificate: Some(path("c")),
+            client_key: Some(path("k")),
+            ..AuthInfo::default()
+        };
         assert!(identity(&auth).unwrap().is_some());
     }
 

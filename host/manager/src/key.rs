@@ -19,7 +19,11 @@ pub struct Key {
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.namespace.is_empty() { f.write_str(&self.name) } else { write!(f, "{}/{}", self.namespace, self.name) }
+        if self.namespace.is_empty() {
+            f.write_str(&self.name)
+        } else {
+            write!(f, "{}/{}", self.namespace, self.name)
+        }
     }
 }
 
@@ -31,7 +35,12 @@ impl fmt::Debug for Key {
 
 impl From<&Key> for WireKey {
     fn from(key: &Key) -> Self {
-        WireKey { source: key.source, resource: key.resource, namespace: key.namespace.to_string(), name: key.name.to_string() }
+        WireKey {
+            source: key.source,
+            resource: key.resource,
+            namespace: key.namespace.to_string(),
+            name: key.name.to_string(),
+        }
     }
 }
 

@@ -14,7 +14,9 @@ fn the_host_names_no_kinds_but_lease_and_event() {
     for_each_source(&root().join("host/manager/src"), &mut |path, text| {
         // Tests need something to talk about; doc comments give examples.
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        let is_test = path.components().any(|c| c.as_os_str() == "tests" || c.as_os_str().to_string_lossy().ends_with("tests.rs"));
+        let is_test = path
+            .components()
+            .any(|c| c.as_os_str() == "tests" || c.as_os_str().to_string_lossy().ends_with("tests.rs"));
         if is_test {
             return;
         }

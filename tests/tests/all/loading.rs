@@ -61,7 +61,8 @@ async fn controllers_come_and_go_with_their_files() -> anyhow::Result<()> {
     std::fs::remove_file(bed.controllers_dir.join("twin.wasm"))?;
     bed.until("nothing runs", LIMIT, async |bed| Ok(bed.manager.status().controllers.is_empty())).await?;
     bed.install("deployment", &module("deployment-controller")?)?;
-    bed.until("it runs", LIMIT, async |bed| Ok(bed.manager.controller("deployment-controller").is_some())).await?;
+    bed.until("it runs", LIMIT, async |bed| Ok(bed.manager.controller("deployment-controller").is_some()))
+        .await?;
     bed.stop().await;
     Ok(())
 }

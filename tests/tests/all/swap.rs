@@ -5,7 +5,8 @@ use std::{collections::HashSet, time::Duration};
 use coxswain_localcluster::{Target, WatchEvent, rest::options::ListOptions};
 use coxswain_tests::{Bed, deployment, module, rebuilt, text};
 
-const CONTROLLERS: &[&str] = &["deployment-controller", "replicaset-controller", "garbage-collector-controller"];
+const CONTROLLERS: &[&str] =
+    &["deployment-controller", "replicaset-controller", "garbage-collector-controller"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_swap_in_the_middle_of_a_scale_up_loses_and_doubles_no_pod() -> anyhow::Result<()> {
@@ -32,13 +33,20 @@ async fn a_swap_in_the_middle_of_a_scale_up_loses_and_doubles_no_pod() -> anyhow
     bed.create("deployments", &deployment("default", "web", PODS as u32))?;
     for round in 1..=5 {
         let far = PODS * round / 6;
-        bed.until("more pods", Duration::from_secs(60), async |bed| Ok(bed.list("v1", "pods", "default").await?.len() >= far)).await?;
+        bed.until("more pods", Duration::from_secs(60), async |bed| {
+            Ok(bed.list("v1", "pods", "default").await?.len() >= far)
+        })
+        .await?;
         bed.install("replicaset-controller", &rebuilt(&original, &round.to_string()))?;
-        let swapped = |bed: &Bed| bed.manager.controller("replicaset-controller").is_some_and(|c| c.status().swaps >= round as u64);
+        let swapped = |bed: &Bed| {
+            bed.manager.controller("replicaset-controller").is_some_and(|c| c.status().swaps >= round as u64)
+        };
         bed.until("swapped", Duration::from_secs(30), async |bed| Ok(swapped(bed))).await?;
     }
     bed.until("all ready", Duration::from_secs(60), async |bed| {
-        Ok(bed.get("apps/v1", "deployments", "default", "web").is_some_and(|d| d["status"]["readyReplicas"] == PODS))
+        Ok(bed
+            .get("apps/v1", "deployments", "default", "web")
+            .is_some_and(|d| d["status"]["readyReplicas"] == PODS))
     })
     .await?;
     let (created, deleted) = counted.await?;

@@ -214,7 +214,7 @@ fn stored_versions(out: &mut Vec<FieldError>, object: &Value) {
         }
     }
     // With several storage versions the last one is meant.
-    if let Some(storage) = versions.iter().filter(|v| flag(v, "storage")).last() {
+    if let Some(storage) = versions.iter().rfind(|v| flag(v, "storage")) {
         if !names.contains(&&storage["name"]) {
             let detail = format!("must have the storage version {}", text(storage, "name"));
             out.push(FieldError::invalid("status.storedVersions", stored, &detail));

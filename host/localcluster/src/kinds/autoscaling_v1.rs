@@ -205,7 +205,7 @@ pub(super) fn to_v1(mut object: Value) -> Value {
     for (key, value) in [
         (METRICS, (!metrics.is_empty()).then(|| Value::Array(metrics.into_iter().map(old_metric).collect()))),
         (BEHAVIOR, behavior.filter(|b| !b.is_null()).map(|b| internal(&b))),
-        (CURRENT, (!current.is_empty()).then(|| Value::Array(current))),
+        (CURRENT, (!current.is_empty()).then_some(Value::Array(current))),
         (CONDITIONS, conditions.filter(|c| !empty(c))),
     ] {
         if let Some(value) = value {

@@ -208,7 +208,7 @@ fn balancer(object: &Value) -> Vec<FieldError> {
 fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     let (before, after) = (&old["spec"], &new["spec"]);
-    let had = items(before, "clusterIPs").first().is_some();
+    let had = !items(before, "clusterIPs").is_empty();
     let external = text(before, "type") == "ExternalName" || text(after, "type") == "ExternalName";
     if had && !external {
         let first = |spec: &Value| items(spec, "clusterIPs").first().cloned().unwrap_or(Value::Null);

@@ -8,7 +8,6 @@ use std::net::Ipv4Addr;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::spec::Allocator;
 use super::value::{child, copy, empty, fill, flag, int, items, items_mut, remove, set, text};
 use crate::rest::strategy::Ctx;
 use crate::status::{FieldError, Status};
@@ -224,6 +223,16 @@ impl Services {
             }
         }
     }
+}
+
+/// Hands out values that no two objects may share, such as addresses.
+pub trait Allocator: Send + Sync {
+    /// Fills in what a new object needs.
+    fn create(&self, ctx: &Ctx<'_>, object: &mut Value) -> Result<(), Status>;
+    /// Keeps what the old object has, fills in what the change needs.
+    fn update(&self, ctx: &Ctx<'_>, old: &Value, new: &mut Value) -> Result<(), Status>;
+    /// Takes back what the object has.
+    fn release(&self, object: &Value);
 }
 
 impl Allocator for Services {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::meta;
 use super::names::NameRule;
 use super::scale::Scale;
+use super::service_ip::Allocator;
 use super::value::{copy, int, remove, set};
 use crate::rest::strategy::{Ctx, Kind, Propagation, Strategy};
 use crate::schema;
@@ -38,16 +39,6 @@ pub enum StatusMeta {
     KeepLabels,
     /// Keeps labels, annotations, finalizers and owners.
     KeepAll,
-}
-
-/// Hands out values that no two objects may share, such as addresses.
-pub trait Allocator: Send + Sync {
-    /// Fills in what a new object needs.
-    fn create(&self, ctx: &Ctx<'_>, object: &mut Value) -> Result<(), Status>;
-    /// Keeps what the old object has, fills in what the change needs.
-    fn update(&self, ctx: &Ctx<'_>, old: &Value, new: &mut Value) -> Result<(), Status>;
-    /// Takes back what the object has.
-    fn release(&self, object: &Value);
 }
 
 /// A kind.

@@ -82,7 +82,10 @@ pub fn duration(text: &str) -> Option<Duration> {
 
 /// The value for one index in `0:1s,3:0s`.
 fn by_index<'a>(text: &'a str, index: &str) -> Option<&'a str> {
-    text.split(',').filter_map(|part| part.split_once(':')).find(|(key, _)| key.trim() == index).map(|(_, v)| v.trim())
+    text.split(',')
+        .filter_map(|part| part.split_once(':'))
+        .find(|(key, _)| key.trim() == index)
+        .map(|(_, v)| v.trim())
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ pub fn fits(pod: &Value, node: &Value) -> bool {
     if labels[OWN].as_str().is_some_and(|own| Some(own) != pod["metadata"]["namespace"].as_str()) {
         return false;
     }
-    let selected = spec["nodeSelector"].as_object().is_none_or(|wanted| wanted.iter().all(|(k, v)| labels[k] == *v));
+    let selected =
+        spec["nodeSelector"].as_object().is_none_or(|wanted| wanted.iter().all(|(k, v)| labels[k] == *v));
     selected && matches_affinity(spec, node) && tolerated(spec, node)
 }
 
@@ -53,7 +54,8 @@ fn tolerated(spec: &Value, node: &Value) -> bool {
     each(&node["spec"]["taints"]).all(|taint| {
         let text = |field: &str| taint[field].as_str().unwrap_or("");
         let effect = text("effect");
-        !matches!(effect, "NoSchedule" | "NoExecute") || tolerates(tolerations, text("key"), text("value"), effect)
+        !matches!(effect, "NoSchedule" | "NoExecute")
+            || tolerates(tolerations, text("key"), text("value"), effect)
     })
 }
 

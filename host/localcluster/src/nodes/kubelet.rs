@@ -62,7 +62,14 @@ pub(super) fn look(pod: &Value, host_ip: &str, state: &mut PodState, now: Instan
     run(pod, host_ip, &behaviour, state, now, time)
 }
 
-fn run(pod: &Value, host_ip: &str, behaviour: &Behaviour, state: &mut PodState, now: Instant, time: &str) -> Todo {
+fn run(
+    pod: &Value,
+    host_ip: &str,
+    behaviour: &Behaviour,
+    state: &mut PodState,
+    now: Instant,
+    time: &str,
+) -> Todo {
     let mut started = state.started.get_or_insert_with(|| (now, time.to_owned())).0;
     let mut again: Option<Duration> = None;
     if let Some(exit_after) = behaviour.exit_after {
@@ -86,7 +93,8 @@ fn run(pod: &Value, host_ip: &str, behaviour: &Behaviour, state: &mut PodState, 
     let ready_left = (started + behaviour.ready_after).saturating_duration_since(now);
     let ready = !behaviour.never_ready && ready_left.is_zero();
     let shown = if ready { Shown::Ready } else { Shown::Running };
-    let status = (state.shown != Some(shown)).then(|| state.status(pod, host_ip, "Running", shown, None, time));
+    let status =
+        (state.shown != Some(shown)).then(|| state.status(pod, host_ip, "Running", shown, None, time));
     if !behaviour.never_ready && !ready_left.is_zero() {
         again = Some(again.map_or(ready_left, |a| a.min(ready_left)));
     }
@@ -131,7 +139,15 @@ impl PodState {
         self.final_status = false;
     }
 
-    fn status(&mut self, pod: &Value, host_ip: &str, phase: &str, shown: Shown, reason: Option<&str>, time: &str) -> Value {
+    fn status(
+        &mut self,
+        pod: &Value,
+        host_ip: &str,
+        phase: &str,
+        shown: Shown,
+        reason: Option<&str>,
+        time: &str,
+    ) -> Value {
         self.shown = Some(shown);
         let before = |kind: &str, status: &str| {
             let conditions = pod["status"]["conditions"].as_array()?;
@@ -209,7 +225,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn ready_later_exit_and_restart() {
         let prefix = |k: &str| format!("sim.coxswain.dev/{k}");
-        let pod = pod(json!({prefix("ready-after"): "1s", prefix("exit-after"): "3s", prefix("exit-code"): "2"}), json!({"restartPolicy": "OnFailure"}));
+        let pod = pod(
+            json!({prefix("ready-after"): "1s", prefix("exit-after"): "3s", prefix("exit-code"): "2"}),
+            json!({"restartPolicy": "OnFailure"}),
+        );
         let mut state = PodState::default();
         let todo = look(&pod, "h", &mut state, Instant::now(), "t");
         assert_eq!((ready(&todo), todo.again), (Some(false), Some(Duration::from_secs(1))));
@@ -224,8 +243,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn exits_decide_the_phase() {
-        for (code, policy, phase) in [("0", "Never", "Succeeded"), ("1", "Never", "Failed"), ("0", "OnFailure", "Succeeded")] {
-            let pod = pod(json!({"sim.coxswain.dev/exit-after": "0s", "sim.coxswain.dev/exit-code": code}), json!({"restartPolicy": policy}));
+        for (code, policy, phase) in
+            [("0", "Never", "Succeeded"), ("1", "Never", "Failed"), ("0", "OnFailure", "Succeeded")]
+        {
+            let pod = pod(
+                json!({"sim.coxswain.dev/exit-after": "0s", "sim.coxswain.dev/exit-code": code}),
+                json!({"restartPolicy": policy}),
+            );
             let todo = look(&pod, "h", &mut PodState::default(), Instant::now(), "t");
             assert_eq!(todo.status.unwrap()["phase"], phase, "{code} {policy}");
         }

@@ -81,7 +81,11 @@ impl Nodes {
     }
 
     /// Sets conditions of a node, such as `Ready` to `False`. They stay.
-    pub async fn set_conditions(&self, name: &str, conditions: BTreeMap<String, String>) -> Result<(), Status> {
+    pub async fn set_conditions(
+        &self,
+        name: &str,
+        conditions: BTreeMap<String, String>,
+    ) -> Result<(), Status> {
         self.ask(Command::Conditions(name.to_owned(), conditions)).await.map(drop)
     }
 
@@ -105,5 +109,7 @@ impl Nodes {
 
 /// Taints for [`NodeSpec::taints`].
 pub fn taints(list: &[(&str, &str, &str)]) -> Value {
-    list.iter().map(|(key, value, effect)| serde_json::json!({"key": key, "value": value, "effect": effect})).collect()
+    list.iter()
+        .map(|(key, value, effect)| serde_json::json!({"key": key, "value": value, "effect": effect}))
+        .collect()
 }

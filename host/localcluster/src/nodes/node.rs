@@ -45,7 +45,8 @@ pub(super) fn object(spec: &NodeSpec, position: usize, name: &str) -> Value {
     .map(|(k, v)| (k.to_owned(), v.to_owned()))
     .collect();
     labels.extend(spec.labels.clone());
-    let mut node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": {}});
+    let mut node =
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": {}});
     if !spec.annotations.is_empty() {
         node["metadata"]["annotations"] = json!(spec.annotations);
     }

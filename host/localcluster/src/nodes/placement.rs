@@ -41,7 +41,9 @@ impl Placement {
     /// one now.
     pub fn set_node(&mut self, node: Value) -> bool {
         let name = node["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let same = |a: &Value, b: &Value| a["spec"] == b["spec"] && a["metadata"]["labels"] == b["metadata"]["labels"];
+        let same = |a: &Value, b: &Value| {
+            a["spec"] == b["spec"] && a["metadata"]["labels"] == b["metadata"]["labels"]
+        };
         let before = self.nodes.get(&name);
         if before.is_some_and(|before| same(before, &node)) {
             return false;
@@ -109,7 +111,8 @@ impl Placement {
         let own: HashSet<&String> = self.own.get(namespace).unwrap_or(&none).iter().collect();
         let fits = |name: &String| self.nodes.get(name).is_some_and(|node| fit::fits(pod, node));
         let by_load = || order.by_load.iter().map(|(_, name)| name);
-        let mine = if own.is_empty() { None } else { by_load().filter(|n| own.contains(n)).find(|n| fits(n)) };
+        let mine =
+            if own.is_empty() { None } else { by_load().filter(|n| own.contains(n)).find(|n| fits(n)) };
         mine.or_else(|| by_load().find(|n| fits(n))).cloned()
     }
 

@@ -23,7 +23,10 @@ use super::{
 };
 use crate::{
     patch::PatchType,
-    rest::{InProcess, Target, WatchEvent, Watching, clock, options::{DeleteOptions, ListOptions}},
+    rest::{
+        InProcess, Target, WatchEvent, Watching, clock,
+        options::{DeleteOptions, ListOptions},
+    },
     status::Status,
 };
 use futures::StreamExt;
@@ -111,9 +114,14 @@ impl Sim {
     /// Opens a watch that begins with what is there.
     async fn watch(&self, plural: &str, cancel: &CancellationToken) -> Option<Watching> {
         loop {
-            match self.api.watch(&Target::new("v1", plural), &ListOptions { watch: true, ..ListOptions::default() }) {
+            match self
+                .api
+                .watch(&Target::new("v1", plural), &ListOptions { watch: true, ..ListOptions::default() })
+            {
                 Ok(watching) => return Some(watching),
-                Err(status) => tracing::warn!(plural, message = status.message, "the simulated nodes cannot watch"),
+                Err(status) => {
+                    tracing::warn!(plural, message = status.message, "the simulated nodes cannot watch")
+                }
             }
             tokio::select! {
                 () = tokio::time::sleep(RETRY) => {}
@@ -154,7 +162,11 @@ impl Sim {
                     timer: None,
                 });
                 if let Some(node) = pod["spec"]["nodeName"].as_str() {
-                    self.placement.place(&uid, pod["metadata"]["namespace"].as_str().unwrap_or_default(), node);
+                    self.placement.place(
+                        &uid,
+                        pod["metadata"]["namespace"].as_str().unwrap_or_default(),
+                        node,
+                    );
                 }
                 self.sync_pod(&uid, &pod);
             }
@@ -204,7 +216,11 @@ impl Sim {
                 tracing::debug!(uid, message = status.message, "a pod or what it needs is gone");
             }
             Err(status) => {
-                tracing::debug!(uid, message = status.message, "a simulated kubelet or scheduler was refused");
+                tracing::debug!(
+                    uid,
+                    message = status.message,
+                    "a simulated kubelet or scheduler was refused"
+                );
                 if let Some(pod) = self.pods.get_mut(uid) {
                     pod.state.unsaved();
                 }
@@ -262,7 +278,8 @@ impl Sim {
             let ip = pod["status"]["podIP"].as_str().map_or_else(|| self.next_ip(), str::to_owned);
             if let Some(known) = self.pods.get_mut(uid) {
                 known.state.ip = ip;
-                known.state.since = pod["status"]["startTime"].as_str().map_or_else(|| now.clone(), str::to_owned);
+                known.state.since =
+                    pod["status"]["startTime"].as_str().map_or_else(|| now.clone(), str::to_owned);
             }
         }
         let Some(known) = self.pods.get_mut(uid) else { return Ok(None) };
@@ -272,7 +289,8 @@ impl Sim {
             self.patch_status(uid, &namespace, &name, status)?;
         }
         if todo.remove {
-            let options = DeleteOptions { grace: Some(0), uid: Some(uid.to_owned()), ..DeleteOptions::default() };
+            let options =
+                DeleteOptions { grace: Some(0), uid: Some(uid.to_owned()), ..DeleteOptions::default() };
             let target = Target::new("v1", "pods").in_namespace(&namespace).named(&name);
             match self.api.delete(&target, &options) {
                 Ok(_) => {}
@@ -299,8 +317,12 @@ impl Sim {
                 if alive {
                     self.write_node_status(&name)?;
                     self.renew(&name);
-                    let pods: Vec<String> =
-                        self.pods.keys().filter(|uid| self.placement.node_of(uid) == Some(&name)).cloned().collect();
+                    let pods: Vec<String> = self
+                        .pods
+                        .keys()
+                        .filter(|uid| self.placement.node_of(uid) == Some(&name))
+                        .cloned()
+                        .collect();
                     for uid in pods {
                         self.sync(&uid);
                     }
@@ -333,7 +355,10 @@ impl Sim {
             self.counter += 1;
             let ip = format!("10.1.{}.{}", self.counter / 250, self.counter % 250);
             let uid = text(&made["metadata"]["uid"]);
-            self.nodes.insert(name.clone(), Node { uid, ip, alive: true, leased: false, conditions: BTreeMap::new() });
+            self.nodes.insert(
+                name.clone(),
+                Node { uid, ip, alive: true, leased: false, conditions: BTreeMap::new() },
+            );
             self.write_node_status(name)?;
             self.renew(name);
             self.take_node(made);
@@ -344,7 +369,9 @@ impl Sim {
     fn write_node_status(&self, name: &str) -> Result<(), Status> {
         let Some(node) = self.nodes.get(name) else { return Ok(()) };
         let status = json!({"status": node.status(name, &self.now())});
-        self.api.patch(&Target::new("v1", "nodes").named(name).sub("status"), PatchType::Merge, &status).map(drop)
+        self.api
+            .patch(&Target::new("v1", "nodes").named(name).sub("status"), PatchType::Merge, &status)
+            .map(drop)
     }
 
     fn renew_all(&mut self) {

@@ -73,14 +73,19 @@ async fn pods_are_bound_run_and_removed() {
     assert!(pod["status"]["podIP"].is_string());
     bed.cluster.api().delete(&target("a"), &DeleteOptions::default()).unwrap();
     bed.until("gone", |bed| bed.pod("a").is_none()).await;
-    let lease = Target::new("coordination.k8s.io/v1", "leases").in_namespace("kube-node-lease").named("node-2");
+    let lease =
+        Target::new("coordination.k8s.io/v1", "leases").in_namespace("kube-node-lease").named("node-2");
     assert_eq!(bed.cluster.api().get(&lease).unwrap()["spec"]["holderIdentity"], "node-2");
 }
 
 #[tokio::test]
 async fn a_pod_that_fits_nowhere_waits_for_a_node_it_fits() {
     let bed = Bed::start().await;
-    let spec = NodeSpec { names: vec!["tainted".into()], taints: taints(&[("k", "v", "NoSchedule")]), ..NodeSpec::default() };
+    let spec = NodeSpec {
+        names: vec!["tainted".into()],
+        taints: taints(&[("k", "v", "NoSchedule")]),
+        ..NodeSpec::default()
+    };
     bed.nodes.add(spec).await.unwrap();
     bed.make("a", json!({}), json!({}));
     bed.until("unschedulable", |bed| {

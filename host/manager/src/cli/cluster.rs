@@ -74,7 +74,10 @@ impl ClusterArgs {
         };
         let cluster = Cluster::start(config).await.context("the embedded cluster did not start")?;
         let cancel = CancellationToken::new();
-        let config = NodesConfig { heartbeat: Duration::from_secs(self.heartbeat.max(1)), scheduler: !self.no_scheduler };
+        let config = NodesConfig {
+            heartbeat: Duration::from_secs(self.heartbeat.max(1)),
+            scheduler: !self.no_scheduler,
+        };
         let api = InProcess::new(cluster.rest().clone(), "kubelet");
         let nodes = Nodes::start(api, config, cancel.clone());
         nodes
@@ -102,7 +105,10 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         if args.json {
             println!("{}", serde_json::json!({"kubeconfig": kubeconfig}));
         } else {
-            println!("An embedded cluster with {} simulated nodes, for demos and tests only.\n", args.cluster.nodes);
+            println!(
+                "An embedded cluster with {} simulated nodes, for demos and tests only.\n",
+                args.cluster.nodes
+            );
             println!("  export KUBECONFIG={kubeconfig}");
             println!("  kubectl get nodes\n");
             println!("Stop it with Ctrl-C.");

@@ -93,7 +93,10 @@ async fn run(args: Args, options: Given) -> anyhow::Result<ExitCode> {
 }
 
 fn print_guide(args: &Args, kubeconfig: &str, controllers_dir: &str, status: Option<&str>) {
-    println!("\nA cluster of {} simulated nodes and its controllers are running in this process.", args.cluster.nodes);
+    println!(
+        "\nA cluster of {} simulated nodes and its controllers are running in this process.",
+        args.cluster.nodes
+    );
     println!("In another terminal:\n");
     println!("  export KUBECONFIG={kubeconfig}");
     println!("  kubectl create deployment web --image=web:1 --replicas=3");

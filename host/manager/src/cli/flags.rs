@@ -12,19 +12,59 @@ use coxswain::manager::Given;
 /// are accepted, so that its command line can be kept, and said to be without
 /// effect.
 const WITHOUT_EFFECT: &[&str] = &[
-    "allow-metric-labels", "allow-metric-labels-manifest", "authentication-kubeconfig", "authentication-skip-lookup",
-    "authentication-token-webhook-cache-ttl", "authentication-tolerate-lookup-failure", "authorization-always-allow-paths",
-    "authorization-kubeconfig", "authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl",
-    "bind-address", "cert-dir", "client-ca-file", "cloud-provider", "contention-profiling", "controller-shutdown-timeout",
-    "controller-start-interval", "disabled-metrics", "emulated-version", "enable-leader-migration", "feature-gates",
-    "http2-max-streams-per-connection", "kube-api-content-type", "leader-elect", "leader-elect-lease-duration",
-    "leader-elect-renew-deadline", "leader-elect-resource-lock", "leader-elect-resource-name",
-    "leader-elect-resource-namespace", "leader-elect-retry-period", "leader-migration-config", "log-flush-frequency",
-    "log-json-info-buffer-size", "log-json-split-stream", "log-text-info-buffer-size", "log-text-split-stream",
-    "min-resync-period", "permit-address-sharing", "permit-port-sharing", "profiling", "requestheader-allowed-names",
-    "requestheader-client-ca-file", "requestheader-extra-headers-prefix", "requestheader-group-headers",
-    "requestheader-username-headers", "secure-port", "show-hidden-metrics-for-version", "tls-cert-file",
-    "tls-cipher-suites", "tls-min-version", "tls-private-key-file", "tls-sni-cert-key", "use-service-account-credentials",
+    "allow-metric-labels",
+    "allow-metric-labels-manifest",
+    "authentication-kubeconfig",
+    "authentication-skip-lookup",
+    "authentication-token-webhook-cache-ttl",
+    "authentication-tolerate-lookup-failure",
+    "authorization-always-allow-paths",
+    "authorization-kubeconfig",
+    "authorization-webhook-cache-authorized-ttl",
+    "authorization-webhook-cache-unauthorized-ttl",
+    "bind-address",
+    "cert-dir",
+    "client-ca-file",
+    "cloud-provider",
+    "contention-profiling",
+    "controller-shutdown-timeout",
+    "controller-start-interval",
+    "disabled-metrics",
+    "emulated-version",
+    "enable-leader-migration",
+    "feature-gates",
+    "http2-max-streams-per-connection",
+    "kube-api-content-type",
+    "leader-elect",
+    "leader-elect-lease-duration",
+    "leader-elect-renew-deadline",
+    "leader-elect-resource-lock",
+    "leader-elect-resource-name",
+    "leader-elect-resource-namespace",
+    "leader-elect-retry-period",
+    "leader-migration-config",
+    "log-flush-frequency",
+    "log-json-info-buffer-size",
+    "log-json-split-stream",
+    "log-text-info-buffer-size",
+    "log-text-split-stream",
+    "min-resync-period",
+    "permit-address-sharing",
+    "permit-port-sharing",
+    "profiling",
+    "requestheader-allowed-names",
+    "requestheader-client-ca-file",
+    "requestheader-extra-headers-prefix",
+    "requestheader-group-headers",
+    "requestheader-username-headers",
+    "secure-port",
+    "show-hidden-metrics-for-version",
+    "tls-cert-file",
+    "tls-cipher-suites",
+    "tls-min-version",
+    "tls-private-key-file",
+    "tls-sni-cert-key",
+    "use-service-account-credentials",
     "vmodule",
 ];
 
@@ -32,7 +72,12 @@ const WITHOUT_EFFECT: &[&str] = &[
 pub fn split_off_unknown(args: &mut Vec<String>) -> Result<Given, String> {
     let command = super::Cli::command();
     let sub = args.get(1).and_then(|name| command.find_subcommand(name)).unwrap_or(&command);
-    let known: Vec<String> = sub.get_arguments().filter_map(|a| a.get_long()).map(str::to_owned).chain(["help".into(), "version".into()]).collect();
+    let known: Vec<String> = sub
+        .get_arguments()
+        .filter_map(|a| a.get_long())
+        .map(str::to_owned)
+        .chain(["help".into(), "version".into()])
+        .collect();
     let mut given = Given::new();
     let mut kept: Vec<String> = args.drain(..args.len().min(2)).collect();
     let mut rest = std::mem::take(args).into_iter().peekable();
@@ -52,7 +97,8 @@ pub fn split_off_unknown(args: &mut Vec<String>) -> Result<Given, String> {
             }
             continue;
         }
-        let value = value.or_else(|| rest.next_if(|next| !next.starts_with('-'))).unwrap_or_else(|| "true".into());
+        let value =
+            value.or_else(|| rest.next_if(|next| !next.starts_with('-'))).unwrap_or_else(|| "true".into());
         if let Some(before) = given.insert(name.to_owned(), value.clone()).filter(|before| *before != value) {
             return Err(format!("--{name} is given twice, as {before:?} and as {value:?}; give it once"));
         }
@@ -67,7 +113,9 @@ pub fn report_unused(given: &Given, used: &[String]) {
         if WITHOUT_EFFECT.contains(&name.as_str()) {
             tracing::warn!("--{name} is accepted for kube-controller-manager's sake and has no effect");
         } else {
-            tracing::warn!("--{name} is neither a flag of the manager nor an option of a loaded controller; it has no effect (see --help, and `coxswain inspect FILE` for the options of a module)");
+            tracing::warn!(
+                "--{name} is neither a flag of the manager nor an option of a loaded controller; it has no effect (see --help, and `coxswain inspect FILE` for the options of a module)"
+            );
         }
     }
 }
@@ -84,7 +132,8 @@ mod tests {
 
     #[test]
     fn flags_of_controllers_are_set_aside_and_the_rest_is_kept() {
-        let (args, given) = split("coxswain run --kubeconfig k --some-option=7 --other 3s --switch --controllers=*,-x -v 4");
+        let (args, given) =
+            split("coxswain run --kubeconfig k --some-option=7 --other 3s --switch --controllers=*,-x -v 4");
         assert_eq!(args.join(" "), "coxswain run --kubeconfig k --controllers=*,-x -v 4");
         let given = given.unwrap();
         assert_eq!(given["some-option"], "7");

@@ -71,7 +71,9 @@ fn print_text(report: &Report<'_>) {
     for source in &manifest.sources {
         let keys = match &source.keys {
             KeyKind::Objects(resources) => format!("each of {}", names(resources)),
-            KeyKind::IndexedObjects(i) => format!("each of {} with a value in {}", names(&i.resources), i.indexes.join(" or ")),
+            KeyKind::IndexedObjects(i) => {
+                format!("each of {} with a value in {}", names(&i.resources), i.indexes.join(" or "))
+            }
             KeyKind::IndexValues(i) => format!("each value of {} of {}", i.index, display_name(&i.resource)),
             KeyKind::Single(name) => format!("one, {name}"),
         };
@@ -88,7 +90,8 @@ fn print_text(report: &Report<'_>) {
     }
     println!("\nwrites");
     for write in &manifest.writes {
-        let sub = if write.subresource.is_empty() { String::new() } else { format!("/{}", write.subresource) };
+        let sub =
+            if write.subresource.is_empty() { String::new() } else { format!("/{}", write.subresource) };
         println!("  {}{sub}: {}", display_name(&write.resource), write.verbs.join(", "));
     }
     println!("\nlookups");

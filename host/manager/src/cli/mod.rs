@@ -61,7 +61,8 @@ pub fn main() -> ExitCode {
         return engine::compile_child_main();
     }
     let _ = coxswain::install_crypto();
-    let subcommands = ["run", "demo", "cluster", "status", "inspect", "help", "--help", "-h", "--version", "-V"];
+    let subcommands =
+        ["run", "demo", "cluster", "status", "inspect", "help", "--help", "-h", "--version", "-V"];
     let first = args.get(1).map(String::as_str);
     if first.is_some_and(|arg| arg.starts_with('-') && !subcommands.contains(&arg)) {
         args.insert(1, "run".into());

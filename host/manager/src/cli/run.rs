@@ -66,7 +66,14 @@ pub struct ManagerArgs {
 
 impl ManagerArgs {
     /// The settings of a manager. `qps` and `burst` are the defaults.
-    pub fn config(&self, kube: kube::Config, controllers_dir: PathBuf, options: Given, qps: f64, burst: u32) -> Config {
+    pub fn config(
+        &self,
+        kube: kube::Config,
+        controllers_dir: PathBuf,
+        options: Given,
+        qps: f64,
+        burst: u32,
+    ) -> Config {
         let mut engine = EngineConfig::default();
         if let Some(dir) = &self.cache_dir {
             engine.cache_dir = Some(dir.clone());
@@ -91,7 +98,9 @@ impl ManagerArgs {
         match self.status_address.as_deref().unwrap_or(default) {
             "off" | "none" | "" => Ok(None),
             address => Ok(Some(
-                address.parse().with_context(|| format!("--status-address={address}: expected IP:PORT, or off"))?,
+                address
+                    .parse()
+                    .with_context(|| format!("--status-address={address}: expected IP:PORT, or off"))?,
             )),
         }
     }
@@ -115,7 +124,9 @@ async fn run(args: Args, options: Given) -> anyhow::Result<ExitCode> {
         match serve::start(address, manager.clone(), cancel.clone()).await {
             Ok(bound) => tracing::info!("status at http://{bound}/status"),
             // Another manager on this machine is no reason not to run.
-            Err(error) => tracing::warn!("no status endpoint at {address}: {error}; choose another with --status-address"),
+            Err(error) => tracing::warn!(
+                "no status endpoint at {address}: {error}; choose another with --status-address"
+            ),
         }
     }
     let failed = tokio::select! {
@@ -137,11 +148,17 @@ async fn check_selection(manager: &Arc<Manager>, args: &Args, options: &Given) -
     let known = manager.known_names();
     let selection = Selection::parse(&args.manager.controllers);
     for name in selection.unknown(&known) {
-        tracing::error!("--controllers: no module is called {name:?}; the directory has {}", known.join(", "));
+        tracing::error!(
+            "--controllers: no module is called {name:?}; the directory has {}",
+            known.join(", ")
+        );
     }
     flags::report_unused(options, &manager.known_flags());
     if loaded && !known.is_empty() && !known.iter().any(|name| selection.selects(name, &[])) {
-        tracing::error!("--controllers={} selects no module of the directory: nothing to run", args.manager.controllers);
+        tracing::error!(
+            "--controllers={} selects no module of the directory: nothing to run",
+            args.manager.controllers
+        );
         return true;
     }
     std::future::pending().await

@@ -34,11 +34,15 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 async fn fetch(server: &str) -> anyhow::Result<bytes::Bytes> {
-    let uri: http::Uri = server.parse().with_context(|| format!("--server={server}: expected a URL such as http://{STATUS_ADDRESS}/status"))?;
-    let uri = if uri.path() == "/" { format!("{}/status", server.trim_end_matches('/')).parse()? } else { uri };
+    let uri: http::Uri = server.parse().with_context(|| {
+        format!("--server={server}: expected a URL such as http://{STATUS_ADDRESS}/status")
+    })?;
+    let uri =
+        if uri.path() == "/" { format!("{}/status", server.trim_end_matches('/')).parse()? } else { uri };
     let client: Client<_, Empty<bytes::Bytes>> = Client::builder(TokioExecutor::new()).build_http();
     let asked = async {
-        let response = client.get(uri).await.context("is a manager running there? give its endpoint with --server")?;
+        let response =
+            client.get(uri).await.context("is a manager running there? give its endpoint with --server")?;
         if !response.status().is_success() {
             bail!("{}", response.status());
         }

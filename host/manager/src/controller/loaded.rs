@@ -66,7 +66,11 @@ impl Loaded {
         compute: &Semaphore,
     ) -> Called {
         let Ok(_slot) = compute.acquire().await else {
-            return Called { result: Err(Fault::Trap("the manager is stopping".into())), reads: None, request };
+            return Called {
+                result: Err(Fault::Trap("the manager is stopping".into())),
+                reads: None,
+                request,
+            };
         };
         let loaded = self.clone();
         let kept = request.clone();

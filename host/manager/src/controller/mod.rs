@@ -90,7 +90,13 @@ struct Settled {
 impl Controller {
     /// A controller that does nothing yet. `concurrency` bounds the keys whose
     /// plans are carried out at once.
-    pub fn new(loaded: Loaded, queue: Arc<Queue>, shared: Arc<Shared>, concurrency: usize, log: Arc<dyn LogSink>) -> Arc<Self> {
+    pub fn new(
+        loaded: Loaded,
+        queue: Arc<Queue>,
+        shared: Arc<Shared>,
+        concurrency: usize,
+        log: Arc<dyn LogSink>,
+    ) -> Arc<Self> {
         let name = loaded.module.manifest().name.clone();
         queue.set_serial_sources(serial_sources(&loaded));
         Arc::new(Self {

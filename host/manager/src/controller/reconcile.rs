@@ -28,7 +28,9 @@ impl Controller {
         let mut record = self.records.lock().remove(key).unwrap_or_default();
         record.identify(loaded.view.primary_identity(key));
         let manifest = loaded.module.manifest().clone();
-        record.keep_state_in(|format| format == manifest.state_format || manifest.accepts_state_formats.contains(&format));
+        record.keep_state_in(|format| {
+            format == manifest.state_format || manifest.accepts_state_formats.contains(&format)
+        });
 
         let settled = self.rounds(&loaded, key, &mut record).await;
         self.counters.reconciles.fetch_add(1, Ordering::Relaxed);
@@ -64,7 +66,10 @@ impl Controller {
                     let answers = loaded.executor.look_up(asks).await;
                     request.answers.extend(answers);
                     if !Arc::ptr_eq(loaded, &self.current()) {
-                        return Settled { finished: Finished { at_once: true, ..Finished::default() }, barriers: Vec::new() };
+                        return Settled {
+                            finished: Finished { at_once: true, ..Finished::default() },
+                            barriers: Vec::new(),
+                        };
                     }
                 }
                 Ok(Outcome::Retry(reason)) => return self.failed(key, reason),
@@ -105,7 +110,8 @@ impl Controller {
         let change = std::mem::replace(&mut plan.state, crate::contract::StateChange::Keep);
         let quiet = Duration::from_millis(plan.quiet.into());
         let again_in = plan.not_before.map(|at| {
-            Duration::try_from(clock::from_wire(at).duration_since(self.shared.clock.now())).unwrap_or_default()
+            Duration::try_from(clock::from_wire(at).duration_since(self.shared.clock.now()))
+                .unwrap_or_default()
         });
         let asks_nothing = plan.steps.is_empty() && again_in.is_none();
         let executed = loaded.executor.carry_out(key, plan, &*loaded.view, &*self.shared.gate).await;
@@ -117,7 +123,8 @@ impl Controller {
         self.counters.writes.fetch_add(executed.writes.into(), Ordering::Relaxed);
         self.counters.no_op_writes.fetch_add(executed.no_op_writes.into(), Ordering::Relaxed);
         if executed.failed {
-            let reason = record.results.iter().find_map(describe_failure).unwrap_or_else(|| "an action failed".into());
+            let reason =
+                record.results.iter().find_map(describe_failure).unwrap_or_else(|| "an action failed".into());
             self.note_error(key, &reason);
         }
         let forget = asks_nothing && record.results.is_empty() && !loaded.view.yields(key);
@@ -148,7 +155,9 @@ impl Controller {
 fn describe_failure(result: &crate::contract::ActionResult) -> Option<String> {
     use crate::contract::ActionOutcome;
     match &result.result {
-        ActionOutcome::Failed(failure) => Some(format!("{}: {} {}", result.tag, failure.reason, failure.message)),
+        ActionOutcome::Failed(failure) => {
+            Some(format!("{}: {} {}", result.tag, failure.reason, failure.message))
+        }
         ActionOutcome::Unknown => Some(format!("{}: nobody can tell whether it took effect", result.tag)),
         ActionOutcome::Skipped => None,
     }

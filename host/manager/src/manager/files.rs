@@ -1,6 +1,9 @@
 //! Which file holds which module, and which of them is at work.
 
-use std::{collections::BTreeMap, path::{Path, PathBuf}};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use super::Refusal;
 use crate::engine::Module;
@@ -74,7 +77,8 @@ impl Files {
     /// A file that holds a module of this name and waits for its turn.
     pub fn heir(&self, name: &str) -> Option<(PathBuf, String)> {
         let waiting = self.files.iter().filter(|(_, file)| file.runs.is_none());
-        let mut named = waiting.filter(|(_, file)| file.module.as_ref().is_some_and(|m| m.manifest().name == name));
+        let mut named =
+            waiting.filter(|(_, file)| file.module.as_ref().is_some_and(|m| m.manifest().name == name));
         named.next().map(|(path, file)| (path.clone(), file.hash.clone()))
     }
 
@@ -90,7 +94,11 @@ impl Files {
     /// Names and aliases of all modules that were loaded.
     pub fn known_names(&self) -> Vec<String> {
         let modules = self.files.values().filter_map(|file| file.module.as_ref());
-        modules.flat_map(|m| std::iter::once(m.manifest().name.clone()).chain(m.manifest().aliases.iter().cloned())).collect()
+        modules
+            .flat_map(|m| {
+                std::iter::once(m.manifest().name.clone()).chain(m.manifest().aliases.iter().cloned())
+            })
+            .collect()
     }
 
     /// All modules that were loaded.

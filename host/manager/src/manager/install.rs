@@ -243,7 +243,8 @@ impl Manager {
         let manifest = loaded.module.manifest().clone();
         let Some(controller) = self.controller(&manifest.name) else { return };
         let old = controller.current();
-        let (old_version, old_hash) = (old.module.manifest().version.clone(), short(old.module.hash()).to_owned());
+        let (old_version, old_hash) =
+            (old.module.manifest().version.clone(), short(old.module.hash()).to_owned());
         drop(old);
         let hash = short(loaded.module.hash()).to_owned();
         let start = Instant::now();
@@ -294,8 +295,12 @@ impl Manager {
                 Ok(values) if values == current.options => {}
                 Ok(_) => {
                     tracing::info!(controller = controller.name(), "a file named by an option has changed");
-                    let assembled =
-                        self.assemble(current.module.clone(), &current.path, controller.queue(), Some(&controller));
+                    let assembled = self.assemble(
+                        current.module.clone(),
+                        &current.path,
+                        controller.queue(),
+                        Some(&controller),
+                    );
                     if let Ok(loaded) = assembled {
                         let (path, hash) = (current.path.clone(), current.module.hash().to_owned());
                         let _ = done.send(Done::Warm { path, hash, loaded: Box::new(loaded) });

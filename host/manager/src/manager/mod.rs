@@ -210,7 +210,11 @@ impl Manager {
             .stats()
             .into_iter()
             .map(|stats| ResourceStatus {
-                resource: self.registry.name(stats.resource).map(|n| contract::display_name(&n)).unwrap_or_default(),
+                resource: self
+                    .registry
+                    .name(stats.resource)
+                    .map(|n| contract::display_name(&n))
+                    .unwrap_or_default(),
                 state: state_name(self.registry.state(stats.resource)).to_owned(),
                 objects: stats.objects,
                 bytes: stats.bytes,
@@ -260,7 +264,9 @@ impl Manager {
     pub fn known_flags(&self) -> Vec<String> {
         let files = self.files.lock();
         let manifests = files.modules().map(|module| module.manifest());
-        manifests.flat_map(|m| m.options.iter().map(|o| o.name.clone()).chain([m.concurrency_flag.clone()])).collect()
+        manifests
+            .flat_map(|m| m.options.iter().map(|o| o.name.clone()).chain([m.concurrency_flag.clone()]))
+            .collect()
     }
 
     /// A controller that runs.

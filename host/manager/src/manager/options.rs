@@ -65,9 +65,11 @@ fn value(spec: &OptionSpec, given: &Given) -> Result<String, OptionError> {
     if spec.kind == OptionKind::File {
         return content(spec, value);
     }
-    check(spec.kind, value)
-        .map(|()| value.clone())
-        .map_err(|expected| OptionError::Kind { name: spec.name.clone(), value: value.clone(), expected })
+    check(spec.kind, value).map(|()| value.clone()).map_err(|expected| OptionError::Kind {
+        name: spec.name.clone(),
+        value: value.clone(),
+        expected,
+    })
 }
 
 fn content(spec: &OptionSpec, file: &str) -> Result<String, OptionError> {

@@ -15,7 +15,8 @@ impl Default for Selection {
 impl Selection {
     /// Reads the value of the flag. An empty one means all.
     pub fn parse(value: &str) -> Self {
-        let parts: Vec<String> = value.split(',').map(str::trim).filter(|p| !p.is_empty()).map(str::to_owned).collect();
+        let parts: Vec<String> =
+            value.split(',').map(str::trim).filter(|p| !p.is_empty()).map(str::to_owned).collect();
         if parts.is_empty() { Self::default() } else { Self(parts) }
     }
 

@@ -62,7 +62,11 @@ impl Status {
         use std::fmt::Write;
         let mut text = String::new();
         let _ = writeln!(text, "coxswain {} at {}, since {}", self.version, self.server, self.started);
-        let _ = writeln!(text, "\n{:<34} {:<10} {:<13} {:>6} {:>9} {:>7} {:>8}  FILE", "CONTROLLER", "VERSION", "HASH", "QUEUE", "RECONCILES", "FAULTS", "WRITES");
+        let _ = writeln!(
+            text,
+            "\n{:<34} {:<10} {:<13} {:>6} {:>9} {:>7} {:>8}  FILE",
+            "CONTROLLER", "VERSION", "HASH", "QUEUE", "RECONCILES", "FAULTS", "WRITES"
+        );
         for c in &self.controllers {
             let hash = c.hash.get(..12).unwrap_or(&c.hash);
             let _ = writeln!(
@@ -85,7 +89,12 @@ impl Status {
             let _ = writeln!(text, "\ndoes not answer: {group}");
         }
         for resource in self.resources.iter().filter(|r| r.trouble.is_some()) {
-            let _ = writeln!(text, "\n{}: {}", resource.resource, resource.trouble.as_deref().unwrap_or_default());
+            let _ = writeln!(
+                text,
+                "\n{}: {}",
+                resource.resource,
+                resource.trouble.as_deref().unwrap_or_default()
+            );
         }
         for refusal in &self.refused {
             let _ = writeln!(text, "\nnot loaded: {}: {}", refusal.file, refusal.reason);

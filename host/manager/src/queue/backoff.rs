@@ -38,7 +38,17 @@ mod tests {
 
     #[test]
     fn failures_double_from_five_milliseconds_to_a_thousand_seconds() {
-        let table = [(0, 0), (1, 5), (2, 10), (3, 20), (10, 2560), (18, 655_360), (19, 1_000_000), (40, 1_000_000), (u32::MAX, 1_000_000)];
+        let table = [
+            (0, 0),
+            (1, 5),
+            (2, 10),
+            (3, 20),
+            (10, 2560),
+            (18, 655_360),
+            (19, 1_000_000),
+            (40, 1_000_000),
+            (u32::MAX, 1_000_000),
+        ];
         for (failures, millis) in table {
             assert_eq!(after_failures(failures), Duration::from_millis(millis), "{failures} failures");
         }

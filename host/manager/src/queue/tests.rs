@@ -128,7 +128,10 @@ async fn a_plan_can_ask_to_come_back_and_the_earliest_time_counts() {
     assert_eq!(queue.stats().delayed, 1);
     queue.take().await.unwrap();
     assert_eq!(start.elapsed(), Duration::from_secs(30));
-    queue.give_back(&taken, Finished { failed: true, again_in: Some(Duration::from_secs(30)), ..Finished::default() });
+    queue.give_back(
+        &taken,
+        Finished { failed: true, again_in: Some(Duration::from_secs(30)), ..Finished::default() },
+    );
     let start = Instant::now();
     queue.take().await.unwrap();
     assert_eq!(start.elapsed(), backoff::BASE);

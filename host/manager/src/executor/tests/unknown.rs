@@ -80,7 +80,11 @@ async fn a_create_with_a_lost_answer_makes_one_object() {
             .map(|asked| asked.body["metadata"]["name"].to_string())
             .collect();
         assert_eq!(names.len(), 1, "one name for all attempts: {names:?}");
-        assert_eq!(kit.asked.lock()[0].body["metadata"]["generateName"], "web-", "the object says how it was named");
+        assert_eq!(
+            kit.asked.lock()[0].body["metadata"]["generateName"],
+            "web-",
+            "the object says how it was named"
+        );
         assert_eq!(executed.barriers.len(), 1, "{executed:?}");
     }
 }
