@@ -51,8 +51,8 @@ impl Arguments {
 #[derive(Debug, PartialEq, Eq)]
 struct Guest {
     name: String,
-    /// Name of the library, which is that of the core module.
-    library: String,
+    /// Name of the core module, without its extension.
+    core_name: String,
     test: bool,
 }
 
@@ -87,7 +87,7 @@ pub fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let mut failed = Vec::new();
     for guest in &guests {
         let out_dir = metadata.target_directory.join(if guest.test { "test-guests" } else { "controllers" });
-        let core = core_dir.join(format!("{}.wasm", guest.library));
+        let core = core_dir.join(format!("{}.wasm", guest.core_name));
         match componentize(&core, &out_dir.join(format!("{}.wasm", guest.name))) {
             Ok(report) => println!("{report}"),
             Err(error) => failed.push(format!("{}: {error:#}", guest.name)),
@@ -169,7 +169,7 @@ fn find(metadata: &Metadata, root: &Path) -> Vec<Guest> {
             }
             let library =
                 package.targets.iter().find(|t| t.crate_types.iter().any(|kind| kind == "cdylib"))?;
-            Some(Guest { name: package.name.clone(), library: library.name.replace('-', "_"), test })
+            Some(Guest { name: package.name.clone(), core_name: library.name.replace('-', "_"), test })
         })
         .collect();
     found.sort_by(|a, b| a.name.cmp(&b.name));
@@ -225,7 +225,7 @@ mod tests {
     fn chosen(arguments: &[&str]) -> Result<Vec<String>> {
         let arguments: Vec<_> = arguments.iter().map(|a| (*a).to_owned()).collect();
         let guests = select(find(&metadata(), Path::new("/p")), &Arguments::parse(&arguments)?)?;
-        Ok(guests.into_iter().map(|guest| guest.library).collect())
+        Ok(guests.into_iter().map(|guest| guest.core_name).collect())
     }
 
     #[test]

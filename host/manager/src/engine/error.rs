@@ -22,7 +22,7 @@ pub enum LoadError {
     /// A core module.
     #[error(
         "a core WebAssembly module, not a component; turn it into one with `wasm-tools component new`, \
-         or build it with `coxswain build`"
+         or, for a Rust guest of this tree, with `make guests`"
     )]
     CoreModule,
     /// The file is damaged.

@@ -456,7 +456,7 @@ mod tests {
             ),
             (|m| m.reads.push(m.reads[0].clone()), "`v1/pods` is named twice"),
             (|m| m.reads.push(Read { whole: true, ..read(resource("*", "", "*")) }), "metadata only"),
-            (|m| m.reads.push(read(resource("apps", "v1", "ReplicaSet"))), "not a resource"),
+            (|m| m.reads.push(read(resource("example.com", "v1", "Widget"))), "not a resource"),
             (|m| m.writes[0].verbs.push("get".into()), "unknown verb `get`"),
             (
                 |m| m.options.push(option("n", OptionKind::Integer, "ten")),
