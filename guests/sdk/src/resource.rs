@@ -27,6 +27,17 @@ pub const REPLICATION_CONTROLLERS: Resource =
 pub const REPLICA_SETS: Resource = Resource::new("apps", "v1", "replicasets", "ReplicaSet");
 /// Deployments.
 pub const DEPLOYMENTS: Resource = Resource::new("apps", "v1", "deployments", "Deployment");
+/// Nodes.
+pub const NODES: Resource = Resource::new("", "v1", "nodes", "Node");
+/// StatefulSets.
+pub const STATEFUL_SETS: Resource = Resource::new("apps", "v1", "statefulsets", "StatefulSet");
+/// Jobs.
+pub const JOBS: Resource = Resource::new("batch", "v1", "jobs", "Job");
+/// CronJobs.
+pub const CRON_JOBS: Resource = Resource::new("batch", "v1", "cronjobs", "CronJob");
+/// PodDisruptionBudgets.
+pub const POD_DISRUPTION_BUDGETS: Resource =
+    Resource::new("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget");
 
 impl Resource {
     /// A resource of this name.
