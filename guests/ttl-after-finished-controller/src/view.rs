@@ -1,0 +1,52 @@
+//! What is read of a Job.
+
+use coxswain_sdk::meta::null_is_default;
+use coxswain_sdk::resource::JOBS;
+use coxswain_sdk::{ObjectMeta, Resource, Time, View};
+use serde::Deserialize;
+
+/// A Job.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Job {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Spec.
+    pub spec: Spec,
+    /// Status.
+    pub status: Status,
+}
+
+/// What is read of a Job's spec.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Spec {
+    /// How long it stays once it has finished.
+    pub ttl_seconds_after_finished: Option<i32>,
+}
+
+/// What is read of a Job's status.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    /// Conditions.
+    #[serde(deserialize_with = "null_is_default")]
+    pub conditions: Vec<Condition>,
+}
+
+/// What is read of a Job's condition.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Condition {
+    /// What it is about.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// When it last changed its status.
+    pub last_transition_time: Option<Time>,
+}
+
+impl View for Job {
+    const RESOURCE: Resource = JOBS;
+}
