@@ -5,6 +5,11 @@ pub fn fnv32a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
+/// FNV-1, 32 bits: the older order of the two steps.
+pub fn fnv32(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash: u32, byte| hash.wrapping_mul(0x0100_0193) ^ u32::from(*byte))
+}
+
 /// A 32-bit FNV-1a hash that is fed in pieces.
 #[derive(Clone, Copy, Debug)]
 pub struct Fnv32a(u32);
@@ -47,6 +52,13 @@ mod tests {
             let mut pieces = Fnv32a::default();
             text.bytes().for_each(|byte| pieces.write(&[byte]));
             assert_eq!(pieces.finish(), hash);
+        }
+    }
+
+    #[test]
+    fn known_hashes_of_the_older_order() {
+        for (text, hash) in [("", 0x811c_9dc5), ("a", 0x050c_5d7e), ("foobar", 0x31f0_b262)] {
+            assert_eq!(fnv32(text.as_bytes()), hash);
         }
     }
 

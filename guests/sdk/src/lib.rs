@@ -99,6 +99,7 @@ pub mod ranking;
 mod reader;
 pub mod replicas;
 pub mod resource;
+pub mod revisions;
 pub mod selector;
 pub mod snapshot;
 pub mod sort;

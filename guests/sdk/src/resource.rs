@@ -38,6 +38,25 @@ pub const CRON_JOBS: Resource = Resource::new("batch", "v1", "cronjobs", "CronJo
 /// PodDisruptionBudgets.
 pub const POD_DISRUPTION_BUDGETS: Resource =
     Resource::new("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget");
+/// PersistentVolumes.
+pub const PERSISTENT_VOLUMES: Resource = Resource::new("", "v1", "persistentvolumes", "PersistentVolume");
+/// PersistentVolumeClaims.
+pub const PERSISTENT_VOLUME_CLAIMS: Resource =
+    Resource::new("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim");
+/// StorageClasses.
+pub const STORAGE_CLASSES: Resource =
+    Resource::new("storage.k8s.io", "v1", "storageclasses", "StorageClass");
+/// VolumeAttributesClasses.
+pub const VOLUME_ATTRIBUTES_CLASSES: Resource =
+    Resource::new("storage.k8s.io", "v1", "volumeattributesclasses", "VolumeAttributesClass");
+/// VolumeAttachments.
+pub const VOLUME_ATTACHMENTS: Resource =
+    Resource::new("storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment");
+/// CSIDrivers.
+pub const CSI_DRIVERS: Resource = Resource::new("storage.k8s.io", "v1", "csidrivers", "CSIDriver");
+/// ControllerRevisions.
+pub const CONTROLLER_REVISIONS: Resource =
+    Resource::new("apps", "v1", "controllerrevisions", "ControllerRevision");
 
 impl Resource {
     /// A resource of this name.
