@@ -94,6 +94,7 @@ pub mod names;
 pub mod paths;
 mod plan;
 pub mod pod;
+pub mod quantity;
 mod query;
 pub mod ranking;
 mod reader;
