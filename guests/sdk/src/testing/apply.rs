@@ -155,7 +155,7 @@ fn write(
         let gone: Vec<Place> =
             world.objects.keys().filter(|p| p.0 == place.0 && p.1 == place.1).cloned().collect();
         for place in &gone {
-            delete(world, place, None, lingering);
+            delete(world, place, None, None, lingering);
         }
         return Ok(Ok(format!("{} deleted", gone.len())));
     }
@@ -183,7 +183,7 @@ fn write(
             Ok(Ok(store(world, &place, body)))
         }
         Verb::Delete(options) => {
-            delete(world, &place, options.propagation, lingering);
+            delete(world, &place, options.propagation, options.grace_seconds, lingering);
             Ok(Ok("done".to_owned()))
         }
         Verb::Create(_) | Verb::DeleteCollection(_) => Ok(Ok(String::new())),
@@ -223,7 +223,13 @@ fn create(world: &mut World, mut place: Place, body: &str) -> Result<Written, St
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
-fn delete(world: &mut World, place: &Place, propagation: Option<Propagation>, lingering: bool) {
+fn delete(
+    world: &mut World,
+    place: &Place,
+    propagation: Option<Propagation>,
+    grace: Option<u32>,
+    lingering: bool,
+) {
     let now = world.now.to_string();
     let pods = world.by_plural("pods");
     let Some(object) = world.objects.get_mut(place) else { return };
@@ -238,9 +244,13 @@ fn delete(world: &mut World, place: &Place, propagation: Option<Propagation>, li
         Some(Propagation::Orphan) => finalizers.push(ORPHAN.to_owned()),
         Some(Propagation::Background) | None => {}
     }
-    if finalizers.is_empty() && !(lingering && Some(place.0) == pods) {
+    let lingers = lingering && grace != Some(0) && Some(place.0) == pods;
+    if finalizers.is_empty() && !lingers {
         world.objects.remove(place);
         return;
+    }
+    if let Some(grace) = grace {
+        meta["deletionGracePeriodSeconds"] = json!(grace);
     }
     if finalizers.is_empty() {
         meta.as_object_mut().map(|meta| meta.remove("finalizers"));

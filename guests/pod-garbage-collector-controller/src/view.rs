@@ -1,0 +1,146 @@
+//! What is read of pods and nodes.
+
+use coxswain_sdk::meta::null_is_default;
+use coxswain_sdk::resource::{NODES, PODS};
+use coxswain_sdk::{Resource, Time, View};
+use serde::Deserialize;
+
+/// A pod.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Pod {
+    /// Metadata.
+    pub metadata: PodMeta,
+    /// Spec.
+    pub spec: PodSpec,
+    /// Status.
+    pub status: PodStatus,
+}
+
+/// What is read of a pod's metadata.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodMeta {
+    /// Name.
+    pub name: String,
+    /// Namespace.
+    pub namespace: String,
+    /// Uid.
+    pub uid: String,
+    /// Version of its spec.
+    pub generation: i64,
+    /// When it was made.
+    pub creation_timestamp: Option<Time>,
+    /// When it is, or was, to be gone.
+    pub deletion_timestamp: Option<Time>,
+    /// How long it was given for that.
+    pub deletion_grace_period_seconds: Option<i64>,
+    /// Finalizers.
+    #[serde(deserialize_with = "null_is_default")]
+    pub finalizers: Vec<String>,
+}
+
+/// What is read of a pod's spec.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodSpec {
+    /// The node it is bound to; empty while it is not.
+    pub node_name: String,
+}
+
+/// What is read of a pod's status.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct PodStatus {
+    /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
+    pub phase: String,
+    /// Why it is in that phase, such as `Evicted`.
+    pub reason: String,
+    /// Conditions.
+    #[serde(deserialize_with = "null_is_default")]
+    pub conditions: Vec<Condition>,
+}
+
+/// What is read of a condition.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Condition {
+    /// What it is about.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+}
+
+impl View for Pod {
+    const RESOURCE: Resource = PODS;
+}
+
+impl Pod {
+    /// Whether it has ended for good.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
+    }
+
+    /// Whether a kubelet evicted it.
+    pub fn was_evicted(&self) -> bool {
+        self.status.phase == "Failed" && self.status.reason == "Evicted"
+    }
+
+    /// When it was asked to go.
+    pub fn asked_to_go(&self) -> Option<Time> {
+        let gone = self.metadata.deletion_timestamp?.unix();
+        let grace = self.metadata.deletion_grace_period_seconds.unwrap_or(0).max(0);
+        Some(Time::from_unix(gone.saturating_sub(grace)))
+    }
+
+    /// Whether only finalizers keep it: deleting it again would do nothing.
+    pub fn is_held(&self) -> bool {
+        let meta = &self.metadata;
+        meta.deletion_timestamp.is_some()
+            && meta.deletion_grace_period_seconds == Some(0)
+            && !meta.finalizers.is_empty()
+    }
+}
+
+/// A node.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Node {
+    spec: NodeSpec,
+    status: NodeStatus,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct NodeSpec {
+    #[serde(deserialize_with = "null_is_default")]
+    taints: Vec<Taint>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Taint {
+    key: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct NodeStatus {
+    #[serde(deserialize_with = "null_is_default")]
+    conditions: Vec<Condition>,
+}
+
+impl View for Node {
+    const RESOURCE: Resource = NODES;
+}
+
+impl Node {
+    /// Whether an administrator says that it is shut down, and it does not say
+    /// otherwise itself.
+    pub fn is_out_of_service(&self) -> bool {
+        let ready = self.status.conditions.iter().find(|condition| condition.kind == "Ready");
+        let is_ready = ready.is_some_and(|condition| condition.status == "True");
+        !is_ready && self.spec.taints.iter().any(|taint| taint.key == "node.kubernetes.io/out-of-service")
+    }
+}
