@@ -84,6 +84,7 @@ mod ctx;
 mod cursor;
 pub mod duration;
 mod error;
+pub mod finalizer;
 pub mod hash;
 pub mod intstr;
 mod lookup;
@@ -109,6 +110,7 @@ pub mod template;
 pub mod testing;
 mod time;
 mod view;
+pub mod volumes;
 
 #[cfg(target_family = "wasm")]
 #[doc(hidden)]

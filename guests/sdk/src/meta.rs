@@ -34,6 +34,8 @@ pub struct ObjectMeta<A = NoAnnotations> {
     pub finalizers: Vec<String>,
     /// When it was asked to go.
     pub deletion_timestamp: Option<Time>,
+    /// How many seconds it was given to go.
+    pub deletion_grace_period_seconds: Option<i64>,
     /// Version of its spec.
     pub generation: i64,
     /// When it was made.

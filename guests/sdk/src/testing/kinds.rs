@@ -1,7 +1,7 @@
 //! Resources that scenarios know without being told.
 
 /// A kind: API version, kind, plural, whether it is namespaced.
-pub(super) const KNOWN: [(&str, &str, &str, bool); 44] = [
+pub(super) const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("v1", "ConfigMap", "configmaps", true),
     ("v1", "Endpoints", "endpoints", true),
     ("v1", "Event", "events", true),
@@ -45,5 +45,6 @@ pub(super) const KNOWN: [(&str, &str, &str, bool); 44] = [
     ("storage.k8s.io/v1", "CSINode", "csinodes", false),
     ("storage.k8s.io/v1", "StorageClass", "storageclasses", false),
     ("storage.k8s.io/v1", "VolumeAttachment", "volumeattachments", false),
+    ("storage.k8s.io/v1", "VolumeAttributesClass", "volumeattributesclasses", false),
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", false),
 ];

@@ -1,0 +1,75 @@
+//! What is read of claims and pods.
+
+use coxswain_sdk::claim::HasMetadata;
+use coxswain_sdk::meta::{NoAnnotations, null_is_default};
+use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PODS};
+use coxswain_sdk::volumes::{PodVolume, UsesVolumes};
+use coxswain_sdk::{ObjectMeta, Resource, View};
+use serde::Deserialize;
+
+/// A claim.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Claim {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+}
+
+impl View for Claim {
+    const RESOURCE: Resource = PERSISTENT_VOLUME_CLAIMS;
+}
+
+impl HasMetadata for Claim {
+    type Annotations = NoAnnotations;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+}
+
+/// A pod.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Pod {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Spec.
+    pub spec: Spec,
+}
+
+/// What is read of a pod's spec.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Spec {
+    /// The node it is bound to; empty while it is not.
+    pub node_name: String,
+    /// Its volumes.
+    #[serde(deserialize_with = "null_is_default")]
+    pub volumes: Vec<PodVolume>,
+}
+
+impl View for Pod {
+    const RESOURCE: Resource = PODS;
+}
+
+impl HasMetadata for Pod {
+    type Annotations = NoAnnotations;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+}
+
+impl UsesVolumes for Pod {
+    fn volumes(&self) -> &[PodVolume] {
+        &self.spec.volumes
+    }
+}
+
+/// Pods as the API server lists them.
+#[derive(Debug, Deserialize)]
+pub struct PodList {
+    /// The pods.
+    #[serde(deserialize_with = "null_is_default", default)]
+    pub items: Vec<Pod>,
+}
