@@ -92,6 +92,7 @@ mod manifest;
 pub mod merge;
 pub mod meta;
 pub mod names;
+pub mod node_affinity;
 pub mod paths;
 mod plan;
 pub mod pod;
@@ -105,6 +106,7 @@ pub mod revisions;
 pub mod selector;
 pub mod snapshot;
 pub mod sort;
+pub mod taints;
 pub mod template;
 #[cfg(not(target_family = "wasm"))]
 pub mod testing;

@@ -44,8 +44,7 @@ pub const PERSISTENT_VOLUMES: Resource = Resource::new("", "v1", "persistentvolu
 pub const PERSISTENT_VOLUME_CLAIMS: Resource =
     Resource::new("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim");
 /// StorageClasses.
-pub const STORAGE_CLASSES: Resource =
-    Resource::new("storage.k8s.io", "v1", "storageclasses", "StorageClass");
+pub const STORAGE_CLASSES: Resource = Resource::new("storage.k8s.io", "v1", "storageclasses", "StorageClass");
 /// VolumeAttributesClasses.
 pub const VOLUME_ATTRIBUTES_CLASSES: Resource =
     Resource::new("storage.k8s.io", "v1", "volumeattributesclasses", "VolumeAttributesClass");
@@ -57,6 +56,10 @@ pub const CSI_DRIVERS: Resource = Resource::new("storage.k8s.io", "v1", "csidriv
 /// ControllerRevisions.
 pub const CONTROLLER_REVISIONS: Resource =
     Resource::new("apps", "v1", "controllerrevisions", "ControllerRevision");
+/// DaemonSets.
+pub const DAEMON_SETS: Resource = Resource::new("apps", "v1", "daemonsets", "DaemonSet");
+/// Leases.
+pub const LEASES: Resource = Resource::new("coordination.k8s.io", "v1", "leases", "Lease");
 
 impl Resource {
     /// A resource of this name.
