@@ -6,8 +6,11 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
+use crate::patch::PatchType;
 use crate::rest::{InProcess, Target};
 use crate::status::Status;
+
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
 /// Creates what is missing.
 pub fn run(api: &InProcess, address: SocketAddr) -> Result<(), Status> {
@@ -30,6 +33,8 @@ pub fn run(api: &InProcess, address: SocketAddr) -> Result<(), Status> {
         ensure(api, Target::new("scheduling.k8s.io/v1", "priorityclasses"), object)?;
     }
     roles(api)?;
+    certificate_roles(api)?;
+    service_range(api)?;
     kubernetes_service(api, address)
 }
 
@@ -45,7 +50,6 @@ fn ensure(api: &InProcess, target: Target<'_>, object: Value) -> Result<(), Stat
 }
 
 fn roles(api: &InProcess) -> Result<(), Status> {
-    const VERSION: &str = "rbac.authorization.k8s.io/v1";
     let info = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
     let discovery = [
         "/api",
@@ -78,13 +82,9 @@ fn roles(api: &InProcess) -> Result<(), Status> {
         ("system:discovery", json!([{"nonResourceURLs": discovery, "verbs": ["get"]}]), authenticated),
         ("system:public-info-viewer", json!([{"nonResourceURLs": info, "verbs": ["get"]}]), anybody),
     ] {
-        let metadata = json!({
-            "name": name,
-            "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
-            "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
-        });
+        let metadata = default_metadata(name);
         let role = json!({"metadata": metadata, "rules": rules});
-        ensure(api, Target::new(VERSION, "clusterroles"), role)?;
+        ensure(api, Target::new(RBAC, "clusterroles"), role)?;
         let subjects: Vec<_> = groups
             .iter()
             .map(|group| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group}))
@@ -93,9 +93,64 @@ fn roles(api: &InProcess) -> Result<(), Status> {
             "metadata": metadata, "subjects": subjects,
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
         });
-        ensure(api, Target::new(VERSION, "clusterrolebindings"), binding)?;
+        ensure(api, Target::new(RBAC, "clusterrolebindings"), binding)?;
     }
     Ok(())
+}
+
+/// Roles around certificates that every cluster has, bound to nobody.
+fn certificate_roles(api: &InProcess) -> Result<(), Status> {
+    const GROUP: &str = "certificates.k8s.io";
+    const REQUESTS: &str = "certificatesigningrequests";
+    let may_create = |sub: &str| json!([{"apiGroups": [GROUP], "resources": [format!("{REQUESTS}/{sub}")], "verbs": ["create"]}]);
+    let may_approve = |signer: &str| {
+        json!([{"apiGroups": [GROUP], "resources": ["signers"], "verbs": ["approve"],
+                "resourceNames": [format!("kubernetes.io/{signer}")]}])
+    };
+    let mut roles = vec![(
+        "system:node-bootstrapper".to_owned(),
+        json!([{"apiGroups": [GROUP], "resources": [REQUESTS], "verbs": ["create", "get", "list", "watch"]}]),
+    )];
+    for sub in ["nodeclient", "selfnodeclient"] {
+        roles.push((format!("system:{GROUP}:{REQUESTS}:{sub}"), may_create(sub)));
+    }
+    for signer in
+        ["kube-apiserver-client", "kube-apiserver-client-kubelet", "kubelet-serving", "legacy-unknown"]
+    {
+        roles.push((format!("system:{GROUP}:{signer}-approver"), may_approve(signer)));
+    }
+    for (name, rules) in roles {
+        let role = json!({"metadata": default_metadata(&name), "rules": rules});
+        ensure(api, Target::new(RBAC, "clusterroles"), role)?;
+    }
+    Ok(())
+}
+
+/// Metadata of roles and bindings that the API server brings.
+fn default_metadata(name: &str) -> Value {
+    json!({
+        "name": name,
+        "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+        "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
+    })
+}
+
+/// The range of addresses that services have from the start.
+fn service_range(api: &InProcess) -> Result<(), Status> {
+    let target = Target::new("networking.k8s.io/v1", "servicecidrs");
+    ensure(api, target, json!({"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.0.0.0/16"]}}))?;
+    let target = target.named("kubernetes").sub("status");
+    let range = api.get(&target)?;
+    if range["status"]["conditions"].is_array() {
+        return Ok(());
+    }
+    let condition = json!({
+        "type": "Ready", "status": "True", "reason": "",
+        "message": "Kubernetes default Service CIDR is ready",
+        "lastTransitionTime": api.rest().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+    });
+    let status = json!({"status": {"conditions": [condition]}});
+    api.patch(&target, PatchType::Merge, &status).map(drop)
 }
 
 /// The service behind which clients in the cluster find the API server.

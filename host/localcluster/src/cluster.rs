@@ -134,6 +134,8 @@ impl Cluster {
         let tasks = TaskTracker::new();
         tasks.spawn(crate::crd::run(rest.clone(), cancel.clone()));
         let api = InProcess::new(rest.clone(), "kube-apiserver");
+        tasks.spawn(crate::addresses::run(api.clone(), cancel.clone()));
+        tasks.spawn(crate::aggregation::run(api.clone(), cancel.clone()));
         tasks.spawn(maintenance::run(api, cancel.clone()));
         tasks.spawn(server::serve(listener, tls, rest.clone(), cancel.clone()));
 

@@ -2,7 +2,9 @@
 //!
 //! Start with [`Cluster::start`]; [`Cluster::api`] is the API without HTTP.
 
+mod addresses;
 pub mod admission;
+mod aggregation;
 pub mod bootstrap;
 pub mod cluster;
 pub mod crd;

@@ -340,6 +340,13 @@ impl Status {
         )
     }
 
+    /// 415 of a route that takes other media types only.
+    pub fn media_type_not_routed() -> Self {
+        let mut status = Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
+        status.details = Some(Details::default());
+        status
+    }
+
     /// 422: one cause an error; the message names each distinct error once.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: Vec<FieldError>) -> Self {
         let mut texts: Vec<String> = Vec::with_capacity(errors.len());

@@ -13,8 +13,13 @@ use crate::status::{FieldError, FieldReason};
 static PATTERNS: LazyLock<Mutex<HashMap<String, Option<Regex>>>> =
     LazyLock::new(|| Mutex::new(HashMap::new()));
 
-/// Checks `value` at `path`.
+/// Checks `value` at `path`: against the schema first, then for items that may not come twice.
 pub fn validate(schema: &Value, value: &Value, path: &str, out: &mut Vec<FieldError>) {
+    check(schema, value, path, out);
+    duplicates(schema, value, path, out);
+}
+
+fn check(schema: &Value, value: &Value, path: &str, out: &mut Vec<FieldError>) {
     if value.is_null() && schema["nullable"] == true {
         return;
     }
@@ -162,9 +167,9 @@ fn format_fits(format: &str, text: &str) -> bool {
 }
 
 fn array(schema: &Value, items: &[Value], path: &str, out: &mut Vec<FieldError>) {
-    if let Some(max) = schema["maxItems"].as_u64() {
-        if items.len() as u64 > max {
-            out.push(FieldError::too_many(path, items.len(), max as usize));
+    for (i, item) in items.iter().enumerate() {
+        if schema["items"].is_object() {
+            check(&schema["items"], item, &format!("{path}[{i}]"), out);
         }
     }
     if let Some(min) = schema["minItems"].as_u64() {
@@ -173,12 +178,32 @@ fn array(schema: &Value, items: &[Value], path: &str, out: &mut Vec<FieldError>)
             out.push(FieldError::invalid(path, &json!(items.len()), &detail));
         }
     }
-    for (i, item) in items.iter().enumerate() {
-        if schema["items"].is_object() {
-            validate(&schema["items"], item, &format!("{path}[{i}]"), out);
+    if let Some(max) = schema["maxItems"].as_u64() {
+        if items.len() as u64 > max {
+            out.push(FieldError::too_many(path, items.len(), max as usize));
         }
     }
-    unique(schema, items, path, out);
+}
+
+/// Looks for items that come twice, at any depth.
+fn duplicates(schema: &Value, value: &Value, path: &str, out: &mut Vec<FieldError>) {
+    match value {
+        Value::Array(items) => {
+            unique(schema, items, path, out);
+            for (i, item) in items.iter().enumerate() {
+                duplicates(&schema["items"], item, &format!("{path}[{i}]"), out);
+            }
+        }
+        Value::Object(map) => {
+            for (key, value) in map {
+                let property = &schema["properties"][key];
+                let schema = if property.is_object() { property } else { &schema["additionalProperties"] };
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                duplicates(schema, value, &path, out);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Sets and lists of type map have no item twice.
@@ -236,23 +261,23 @@ fn object(schema: &Value, value: &Value, path: &str, out: &mut Vec<FieldError>) 
     for (key, value) in map {
         let property = &schema["properties"][key];
         if property.is_object() {
-            validate(property, value, &join(key), out);
+            check(property, value, &join(key), out);
         } else if schema["additionalProperties"].is_object() {
-            validate(&schema["additionalProperties"], value, &join(key), out);
+            check(&schema["additionalProperties"], value, &join(key), out);
         }
     }
 }
 
 fn fits(schema: &Value, value: &Value, path: &str) -> bool {
     let mut found = Vec::new();
-    validate(schema, value, path, &mut found);
+    check(schema, value, path, &mut found);
     found.is_empty()
 }
 
 fn combined(schema: &Value, value: &Value, path: &str, out: &mut Vec<FieldError>) {
     let list = |key: &str| schema[key].as_array().map_or(&[][..], Vec::as_slice);
     for part in list("allOf") {
-        validate(part, value, path, out);
+        check(part, value, path, out);
     }
     let any = list("anyOf");
     if !any.is_empty() && !any.iter().any(|part| fits(part, value, path)) {

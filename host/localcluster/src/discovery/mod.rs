@@ -59,24 +59,38 @@ struct Kept {
 
 impl Discovery {
     /// The aggregated document of `/api` or `/apis` and its tag.
-    pub fn aggregated(&self, kinds: &Kinds, core: bool, yaml: bool) -> (Bytes, String) {
+    pub fn aggregated(
+        &self,
+        kinds: &Kinds,
+        remote: &[(String, Vec<String>)],
+        core: bool,
+        yaml: bool,
+    ) -> (Bytes, String) {
+        if !core && !remote.is_empty() {
+            let text = aggregated(kinds, remote, core).to_string();
+            let etag = hash(text.as_bytes());
+            return (if yaml { to_yaml(text.as_bytes()) } else { text.into() }, etag);
+        }
         let mut kept = self.kept.lock();
         if kept.generation != kinds.generation() {
             *kept = Kept { generation: kinds.generation(), ..Kept::default() };
         }
         let place = if core { &mut kept.core } else { &mut kept.groups };
         let (bytes, etag) = place.get_or_insert_with(|| {
-            let text = aggregated(kinds, core).to_string();
+            let text = aggregated(kinds, &[], core).to_string();
             let etag = hash(text.as_bytes());
             (Bytes::from(text), etag)
         });
         if yaml {
-            let value: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
-            let text = serde_yaml::to_string(&value).unwrap_or_default();
-            return (text.into(), etag.clone());
+            return (to_yaml(bytes), etag.clone());
         }
         (bytes.clone(), etag.clone())
     }
+}
+
+fn to_yaml(json: &[u8]) -> Bytes {
+    let value: Value = serde_json::from_slice(json).unwrap_or(Value::Null);
+    serde_yaml::to_string(&value).unwrap_or_default().into()
 }
 
 /// SHA-256 in upper-case hex, as the tags of the real server look.
@@ -136,8 +150,9 @@ pub fn core_versions() -> Value {
 }
 
 /// `GET /apis`.
-pub fn groups(kinds: &Kinds) -> Value {
-    let groups: Vec<_> = group_names(kinds).iter().map(|name| group_entry(kinds, name)).collect();
+pub fn groups(kinds: &Kinds, remote: &[(String, Vec<String>)]) -> Value {
+    let mut groups: Vec<_> = group_names(kinds).iter().map(|name| group_entry(kinds, name)).collect();
+    groups.extend(remote.iter().map(|(name, versions)| entry(name, versions)));
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
@@ -149,9 +164,21 @@ pub fn group(kinds: &Kinds, name: &str) -> Value {
     entry
 }
 
+/// `GET /apis/GROUP` of a group that another server would serve.
+pub fn remote_group(name: &str, versions: &[String]) -> Value {
+    let mut entry = entry(name, versions);
+    entry["kind"] = "APIGroup".into();
+    entry["apiVersion"] = "v1".into();
+    entry
+}
+
 fn group_entry(kinds: &Kinds, name: &str) -> Value {
-    let versions: Vec<_> = versions(kinds, name)
-        .into_iter()
+    entry(name, &versions(kinds, name))
+}
+
+fn entry(name: &str, versions: &[String]) -> Value {
+    let versions: Vec<_> = versions
+        .iter()
         .map(|version| json!({"groupVersion": format!("{name}/{version}"), "version": version}))
         .collect();
     let preferred = versions.first().cloned().unwrap_or(Value::Null);
@@ -219,9 +246,14 @@ fn verbs(verbs: &[&'static str]) -> Value {
     json!(sorted)
 }
 
-fn aggregated(kinds: &Kinds, core: bool) -> Value {
+fn aggregated(kinds: &Kinds, remote: &[(String, Vec<String>)], core: bool) -> Value {
     let names = if core { vec![String::new()] } else { group_names(kinds) };
-    let items: Vec<_> = names.iter().map(|name| aggregated_group(kinds, name)).collect();
+    let mut items: Vec<_> = names.iter().map(|name| aggregated_group(kinds, name)).collect();
+    items.extend(remote.iter().map(|(name, versions)| {
+        let versions: Vec<_> =
+            versions.iter().map(|version| json!({"version": version, "freshness": "Stale"})).collect();
+        json!({"metadata": {"name": name}, "versions": versions})
+    }));
     json!({
         "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2",
         "metadata": {}, "items": items,

@@ -51,15 +51,8 @@ fn job() -> Spec {
             out
         },
         validate_update: job_update,
-        validate_sub: |sub, _, new| {
-            if sub != "status" {
-                return Vec::new();
-            }
-            let mut out = Vec::new();
-            for key in ["active", "succeeded", "failed", "ready", "terminating"] {
-                non_negative(&mut out, &format!("status.{key}"), int(&new["status"], key));
-            }
-            out
+        validate_sub: |sub, old, new| {
+            if sub == "status" { super::job_status::validate(old, new) } else { Vec::new() }
         },
         field_names: &["status.successful"],
         fields: |object| vec![("status.successful", int(&object["status"], "succeeded").to_string())],

@@ -17,6 +17,7 @@ mod daemon;
 mod dra;
 mod events;
 mod internal;
+mod job_status;
 pub mod meta;
 mod misc;
 pub mod names;

@@ -56,7 +56,13 @@ fn regex_error(message: &str, pattern: &str, examples: &[&str]) -> String {
     out
 }
 
+/// Of names.
 fn max_length(max: usize) -> String {
+    format!("must be no more than {max} characters")
+}
+
+/// Of keys and values of labels.
+fn max_bytes(max: usize) -> String {
     format!("must be no more than {max} bytes")
 }
 
@@ -110,9 +116,13 @@ pub fn label(text: &str) -> Vec<String> {
 
 /// RFC 1123 subdomain.
 pub fn subdomain(text: &str) -> Vec<String> {
+    subdomain_within(text, max_length)
+}
+
+fn subdomain_within(text: &str, too_long: fn(usize) -> String) -> Vec<String> {
     let mut out = Vec::new();
     if text.len() > 253 {
-        out.push(max_length(253));
+        out.push(too_long(253));
     }
     if !fits(&SUBDOMAIN_RE, text) {
         out.push(regex_error(SUBDOMAIN_MESSAGE, SUBDOMAIN, &["example.com"]));
@@ -152,7 +162,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
             if prefix.is_empty() {
                 out.push("prefix part must be non-empty".into());
             } else {
-                out.extend(subdomain(prefix).iter().map(|m| format!("prefix part {m}")));
+                out.extend(subdomain_within(prefix, max_bytes).iter().map(|m| format!("prefix part {m}")));
             }
             *name
         }
@@ -171,7 +181,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
     if name.is_empty() {
         out.push("name part must be non-empty".into());
     } else if name.len() > 63 {
-        out.push(format!("name part {}", max_length(63)));
+        out.push(format!("name part {}", max_bytes(63)));
     }
     if !fits(&QUALIFIED_RE, name) {
         let message = regex_error(QUALIFIED_MESSAGE, QUALIFIED, &["MyName", "my.name", "123-abc"]);
@@ -184,7 +194,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
 pub fn label_value(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     if text.len() > 63 {
-        out.push(max_length(63));
+        out.push(max_bytes(63));
     }
     if !fits(&VALUE_RE, text) {
         out.push(regex_error(VALUE_MESSAGE, VALUE, &["MyValue", "my_value", "12345"]));

@@ -46,6 +46,28 @@ impl Services {
     }
 }
 
+/// Whether a ServiceCIDR that is ready and not being deleted has the address. One without the condition counts as
+/// ready: nothing may be there to say so.
+fn in_further_range(ctx: &Ctx<'_>, address: u32) -> bool {
+    let ready = |range: &Value| {
+        range["metadata"]["deletionTimestamp"].is_null()
+            && !items(&range["status"], "conditions")
+                .iter()
+                .any(|c| text(c, "type") == "Ready" && text(c, "status") != "True")
+    };
+    let holds = |cidr: &Value| {
+        let (base, bits) = cidr.as_str()?.split_once('/')?;
+        let (base, bits) = (parse(base)?, bits.parse::<u32>().ok().filter(|bits| *bits <= 32)?);
+        let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
+        Some(base & mask == address & mask)
+    };
+    ctx.lookup
+        .list("networking.k8s.io", "servicecidrs", "")
+        .iter()
+        .filter(|range| ready(range))
+        .any(|range| items(&range["spec"], "cidrs").iter().any(|cidr| holds(cidr) == Some(true)))
+}
+
 fn parse(address: &str) -> Option<u32> {
     address.parse::<Ipv4Addr>().ok().map(u32::from)
 }
@@ -141,7 +163,7 @@ impl Services {
                 let mut used = self.used.lock();
                 Self::learn(&mut used, ctx);
                 let refused = match parse(&asked) {
-                    Some(n) if (BASE..BASE + SIZE).contains(&n) => {
+                    Some(n) if (BASE..BASE + SIZE).contains(&n) || in_further_range(ctx, n) => {
                         let taken = used.addresses.contains(&n);
                         if !taken && !ctx.dry_run {
                             used.addresses.insert(n);

@@ -110,9 +110,18 @@ impl Rest {
     fn discover(&self, request: &Request, route: &Route) -> Result<Response, Status> {
         let accept = request.header(header::ACCEPT);
         let kinds = self.registry.kinds();
+        let remote = crate::aggregation::remote_groups(self);
+        let elsewhere = |group: &str| remote.iter().find(|(name, _)| name == group);
+        if let Route::Version { group, version } = route {
+            if elsewhere(group).is_some_and(|(_, versions)| versions.contains(version)) {
+                return Ok(unavailable());
+            }
+        }
         let known = match route {
             Route::Core | Route::Groups => true,
-            Route::Group(group) => !group.is_empty() && kinds.versions(group).is_some(),
+            Route::Group(group) => {
+                !group.is_empty() && (kinds.versions(group).is_some() || elsewhere(group).is_some())
+            }
             Route::Version { group, version } => match kinds.versions(group) {
                 None => false,
                 Some(versions) if versions.contains(version) => true,
@@ -134,18 +143,26 @@ impl Rest {
         let (form, accept) = negotiate::negotiate_discovery(accept, whole)?;
         let core = matches!(route, Route::Core);
         if form == DiscoveryForm::Aggregated {
-            let (bytes, etag) = self.discovery.aggregated(&kinds, core, accept.yaml);
+            let (bytes, etag) = self.discovery.aggregated(&kinds, &remote, core, accept.yaml);
             return Ok(cached(request, bytes, &etag, AGGREGATED_TYPE));
         }
         let document = match route {
             Route::Core => crate::discovery::core_versions(),
-            Route::Groups => crate::discovery::groups(&kinds),
-            Route::Group(group) => crate::discovery::group(&kinds, group),
+            Route::Groups => crate::discovery::groups(&kinds, &remote),
+            Route::Group(group) => match elsewhere(group) {
+                Some((name, versions)) => crate::discovery::remote_group(name, versions),
+                None => crate::discovery::group(&kinds, group),
+            },
             Route::Version { group, version } => crate::discovery::resources(&kinds, group, version),
             Route::Other(_) | Route::Resource(_) => Value::Null,
         };
         let form = self.form(accept, IncludeObject::default());
         Ok(object_response(200, form.encode(&document), accept.yaml))
+    }
+
+    fn is_elsewhere(&self, group: &str, version: &String) -> bool {
+        let remote = crate::aggregation::remote_groups(self);
+        remote.iter().any(|(name, versions)| name == group && versions.contains(version))
     }
 
     fn form(&self, accept: Accept, include: IncludeObject) -> Form {
@@ -163,6 +180,7 @@ impl Rest {
         let custom_group = || !kinds.all().iter().any(|kind| kind.group == path.group && !kind.custom);
         let kind = match kinds.find(&path.group, &path.version, &path.plural) {
             Some(kind) => kind.clone(),
+            None if self.is_elsewhere(&path.group, &path.version) => return Ok(unavailable()),
             None if custom_group() => return Ok(not_found()),
             None => return Err(Status::no_such_resource()),
         };
@@ -194,9 +212,17 @@ impl Rest {
         };
         check_segment(&call.name)?;
         let deprecation = call.kind.strategy.deprecation();
-        let mut answer = self.perform(request, &path, target, call, &query).await?;
-        answer.warnings.splice(..0, deprecation);
-        writer.write(answer)
+        match self.perform(request, &path, target, call, &query).await {
+            Ok(mut answer) => {
+                answer.warnings.splice(..0, deprecation);
+                writer.write(answer)
+            }
+            Err(status) => {
+                let mut response = failure(&status);
+                deprecation.iter().for_each(|warning| warn(&mut response, warning));
+                Ok(response)
+            }
+        }
     }
 
     async fn perform(
@@ -347,9 +373,7 @@ impl PatchKind {
             _ if kind.custom => Err(Status::unsupported_media_type(
                 "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
             )),
-            _ => Err(Status::unsupported_media_type(
-                "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml",
-            )),
+            _ => Err(Status::media_type_not_routed()),
         }
     }
 
@@ -405,12 +429,7 @@ impl Writer {
                 stream(*watcher, self.form)
             }
         };
-        for warning in warnings {
-            let escaped = warning.replace('\\', "\\\\").replace('"', "\\\"");
-            if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{escaped}\"")) {
-                response.headers_mut().append(header::WARNING, value);
-            }
-        }
+        warnings.iter().for_each(|warning| warn(&mut response, warning));
         Ok(response)
     }
 
@@ -428,6 +447,14 @@ impl Writer {
             headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
         }
         response
+    }
+}
+
+/// Adds a `Warning` header.
+fn warn(response: &mut Response, warning: &str) {
+    let escaped = warning.replace('\\', "\\\\").replace('"', "\\\"");
+    if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{escaped}\"")) {
+        response.headers_mut().append(header::WARNING, value);
     }
 }
 
@@ -478,6 +505,11 @@ pub fn text_response(code: u16, body: &str) -> Response {
 
 pub(super) fn not_found() -> Response {
     text(404, "404 page not found\n")
+}
+
+/// A group whose server does not answer.
+fn unavailable() -> Response {
+    text(503, "service unavailable\n")
 }
 
 /// The answer of a failure.

@@ -195,8 +195,8 @@ pub struct Target<'a> {
 
 impl<'a> Target<'a> {
     /// All objects of a resource.
-    pub fn new(api_version: &'a str, plural: &'a str) -> Self {
-        Self { api_version, plural, ..Self::default() }
+    pub const fn new(api_version: &'a str, plural: &'a str) -> Self {
+        Self { api_version, plural, namespace: "", name: "", sub: "" }
     }
 
     /// Within a namespace.
