@@ -53,6 +53,7 @@ fn mark_failed(pod: &Pod, disruption: Option<Disruption>, now: Time) -> Action {
     let mut status = json!({ "phase": "Failed", "observedGeneration": meta.generation });
     if let Some(disruption) = disruption {
         status["conditions"] = json!([condition(pod, disruption, now)]);
+        status["$setElementOrder/conditions"] = order(pod);
     }
     let body = json!({ "status": status });
     Action::patch(PODS, &meta.namespace, &meta.name, PatchKind::Strategic, &body)
@@ -61,8 +62,18 @@ fn mark_failed(pod: &Pod, disruption: Option<Disruption>, now: Time) -> Action {
         .tag("mark as failed")
 }
 
+const KIND: &str = "DisruptionTarget";
+
+/// Conditions stay in their order, a new one goes to the end.
+fn order(pod: &Pod) -> Value {
+    let mut kinds: Vec<&str> = pod.status.conditions.iter().map(|c| c.kind.as_str()).collect();
+    if !kinds.contains(&KIND) {
+        kinds.push(KIND);
+    }
+    kinds.into_iter().map(|kind| json!({ "type": kind })).collect()
+}
+
 fn condition(pod: &Pod, Disruption { reason, message }: Disruption, now: Time) -> Value {
-    const KIND: &str = "DisruptionTarget";
     let mut condition = json!({
         "type": KIND,
         "status": "True",
