@@ -1,0 +1,211 @@
+//! What is read of a pod, and what is kept of that: only what it adds to a
+//! quota, worked out once, as the pod is parsed.
+
+use std::time::Duration;
+
+use coxswain_sdk::meta::null_is_default;
+use coxswain_sdk::quantity::Quantity;
+use coxswain_sdk::resource::PODS;
+use coxswain_sdk::{ObjectMeta, Resource, Time, View};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::requirements;
+use crate::list::List;
+
+/// What a pod adds to a quota.
+#[derive(Debug, Deserialize)]
+#[serde(from = "RawPod")]
+pub struct Pod {
+    /// Its uid.
+    pub uid: String,
+    /// Whether it has ended for good.
+    pub is_terminal: bool,
+    /// When it should have gone: from then on it no longer counts.
+    pub overdue: Option<Time>,
+    /// What it requests.
+    pub requests: Vec<(Box<str>, Quantity)>,
+    /// What it is limited to.
+    pub limits: Vec<(Box<str>, Quantity)>,
+    /// Whether its running time is limited.
+    pub has_deadline: bool,
+    /// Whether it asks for no processor and no memory.
+    pub is_best_effort: bool,
+    /// Its priority class, if it names one.
+    pub priority_class: String,
+    /// Whether its affinity looks into other namespaces.
+    pub is_cross_namespace: bool,
+    /// The claim made for its extended resources, if it names one.
+    pub extended_claim: Option<String>,
+}
+
+impl View for Pod {
+    const RESOURCE: Resource = PODS;
+}
+
+/// A pod as the API has it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct RawPod {
+    metadata: ObjectMeta,
+    /// Spec.
+    pub spec: RawSpec,
+    /// Status.
+    pub status: RawStatus,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RawSpec {
+    #[serde(deserialize_with = "null_is_default")]
+    pub containers: Vec<Container>,
+    #[serde(deserialize_with = "null_is_default")]
+    pub init_containers: Vec<Container>,
+    pub resources: Option<Resources>,
+    #[serde(deserialize_with = "null_is_default")]
+    pub overhead: List,
+    active_deadline_seconds: Option<i64>,
+    priority_class_name: String,
+    affinity: Option<Affinity>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Container {
+    pub name: String,
+    pub restart_policy: Option<String>,
+    #[serde(deserialize_with = "null_is_default")]
+    pub resources: Resources,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct Resources {
+    #[serde(deserialize_with = "null_is_default")]
+    pub requests: List,
+    #[serde(deserialize_with = "null_is_default")]
+    pub limits: List,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RawStatus {
+    phase: String,
+    qos_class: String,
+    #[serde(deserialize_with = "null_is_default")]
+    pub conditions: Vec<Condition>,
+    #[serde(deserialize_with = "null_is_default")]
+    pub container_statuses: Vec<ContainerStatus>,
+    #[serde(deserialize_with = "null_is_default")]
+    pub init_container_statuses: Vec<ContainerStatus>,
+    extended_resource_claim_status: Option<ExtendedClaim>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct Condition {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub reason: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ContainerStatus {
+    pub name: String,
+    pub resources: Option<Resources>,
+    #[serde(deserialize_with = "null_is_default")]
+    pub allocated_resources: List,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ExtendedClaim {
+    resource_claim_name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Affinity {
+    pod_affinity: Option<Terms>,
+    pod_anti_affinity: Option<Terms>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Terms {
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution", deserialize_with = "null_is_default")]
+    required: Vec<Term>,
+    #[serde(
+        rename = "preferredDuringSchedulingIgnoredDuringExecution",
+        deserialize_with = "null_is_default"
+    )]
+    preferred: Vec<WeightedTerm>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WeightedTerm {
+    pod_affinity_term: Term,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Term {
+    #[serde(deserialize_with = "null_is_default")]
+    namespaces: Vec<String>,
+    namespace_selector: Option<Value>,
+}
+
+impl Term {
+    fn is_cross_namespace(&self) -> bool {
+        !self.namespaces.is_empty() || self.namespace_selector.is_some()
+    }
+}
+
+impl From<RawPod> for Pod {
+    fn from(raw: RawPod) -> Self {
+        let small = |list: List| list.into_iter().map(|(name, q)| (name.into_boxed_str(), q)).collect();
+        let affinity = raw.spec.affinity.iter();
+        let mut terms =
+            affinity.flat_map(|a| a.pod_affinity.iter().chain(&a.pod_anti_affinity)).flat_map(|terms| {
+                terms
+                    .required
+                    .iter()
+                    .chain(terms.preferred.iter().map(|weighted| &weighted.pod_affinity_term))
+            });
+        Self {
+            is_terminal: matches!(raw.status.phase.as_str(), "Succeeded" | "Failed"),
+            overdue: overdue(&raw.metadata),
+            requests: small(requirements::requests(&raw)),
+            limits: small(requirements::limits(&raw)),
+            has_deadline: raw.spec.active_deadline_seconds.is_some_and(|seconds| seconds >= 0),
+            is_best_effort: is_best_effort(&raw),
+            is_cross_namespace: terms.any(Term::is_cross_namespace),
+            uid: raw.metadata.uid,
+            priority_class: raw.spec.priority_class_name,
+            extended_claim: raw.status.extended_resource_claim_status.map(|claim| claim.resource_claim_name),
+        }
+    }
+}
+
+/// The deletion timestamp includes the grace period once already; a pod is
+/// given as much again before it is taken for stuck.
+fn overdue(meta: &ObjectMeta) -> Option<Time> {
+    let grace = u64::try_from(meta.deletion_grace_period_seconds?).unwrap_or(0);
+    Some(meta.deletion_timestamp? + Duration::from_secs(grace))
+}
+
+fn is_best_effort(pod: &RawPod) -> bool {
+    if !pod.status.qos_class.is_empty() {
+        return pod.status.qos_class == "BestEffort";
+    }
+    let asks = |list: &List| {
+        ["cpu", "memory"].iter().any(|name| list.get(*name).is_some_and(|q| *q > Quantity::ZERO))
+    };
+    let of = |resources: &Resources| asks(&resources.requests) || asks(&resources.limits);
+    match &pod.spec.resources {
+        Some(whole) => !of(whole),
+        None => !pod.spec.containers.iter().chain(&pod.spec.init_containers).any(|c| of(&c.resources)),
+    }
+}

@@ -1,0 +1,66 @@
+//! Services: their number, load balancers and node ports.
+
+use coxswain_sdk::meta::null_is_default;
+use coxswain_sdk::{Object, Resource, View};
+use serde::Deserialize;
+
+use crate::list::{self, List};
+
+/// Services.
+pub const SERVICES: Resource = Resource::new("", "v1", "services", "Service");
+
+/// A service.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Service {
+    spec: Spec,
+}
+
+impl View for Service {
+    const RESOURCE: Resource = SERVICES;
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(deserialize_with = "null_is_default")]
+    ports: Vec<Port>,
+    allocate_load_balancer_node_ports: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Port {
+    node_port: i32,
+}
+
+/// Whether a name of a quota is counted from services.
+pub fn counts(name: &str) -> bool {
+    matches!(name, "count/services" | "services" | "services.nodeports" | "services.loadbalancers")
+}
+
+/// What the services of a namespace use.
+pub fn usage(services: &[Object<Service>]) -> List {
+    let balancers = services.iter().filter(|service| service.spec.kind == "LoadBalancer").count();
+    let ports = services.iter().map(|service| node_ports(&service.spec)).sum();
+    List::from([
+        ("count/services".to_owned(), list::count(services.len())),
+        ("services".to_owned(), list::count(services.len())),
+        ("services.loadbalancers".to_owned(), list::count(balancers)),
+        ("services.nodeports".to_owned(), list::count(ports)),
+    ])
+}
+
+/// Node ports that a service has or is about to get.
+fn node_ports(spec: &Spec) -> usize {
+    match spec.kind.as_str() {
+        "NodePort" => spec.ports.len(),
+        "LoadBalancer" if spec.allocate_load_balancer_node_ports == Some(false) => {
+            spec.ports.iter().filter(|port| port.node_port != 0).count()
+        }
+        "LoadBalancer" => spec.ports.len(),
+        _ => 0,
+    }
+}
