@@ -1,0 +1,358 @@
+//! What is read of volumes, claims, classes and pods.
+
+use coxswain_sdk::claim::HasMetadata;
+use coxswain_sdk::meta::{NoAnnotations, null_is_default};
+use coxswain_sdk::quantity::Quantity;
+use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES};
+use coxswain_sdk::selector::LabelSelector;
+use coxswain_sdk::volumes::{PodVolume, UsesVolumes};
+use coxswain_sdk::{ObjectMeta, Resource, View};
+use serde::{Deserialize, Serialize};
+
+/// A volume.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Volume {
+    /// Metadata.
+    pub metadata: ObjectMeta<VolumeAnnotations>,
+    /// Spec.
+    pub spec: VolumeSpec,
+    /// Status.
+    pub status: VolumeStatus,
+}
+
+/// Annotations of volumes. That they are there is what mostly matters.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct VolumeAnnotations {
+    /// That the claim reference was set here, not by whoever made the volume.
+    #[serde(rename = "pv.kubernetes.io/bound-by-controller")]
+    pub bound_by_controller: Option<String>,
+    /// Who provisioned it, if it was not made by hand.
+    #[serde(rename = "pv.kubernetes.io/provisioned-by")]
+    pub provisioned_by: Option<String>,
+    /// The CSI driver that took over from what was built in.
+    #[serde(rename = "pv.kubernetes.io/migrated-to")]
+    pub migrated_to: Option<String>,
+    /// The class, as it was once written.
+    #[serde(rename = "volume.beta.kubernetes.io/storage-class")]
+    pub beta_class: Option<String>,
+    /// The size that the file system still has.
+    #[serde(rename = "volume.alpha.kubernetes.io/pre-resize-capacity")]
+    pub pre_resize_capacity: Option<String>,
+}
+
+/// What is read of a volume's spec.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VolumeSpec {
+    /// What it holds.
+    #[serde(deserialize_with = "null_is_default")]
+    pub capacity: Capacity,
+    /// How it may be mounted.
+    #[serde(deserialize_with = "null_is_default")]
+    pub access_modes: Vec<String>,
+    /// The claim it is for.
+    pub claim_ref: Option<ClaimRef>,
+    /// What becomes of it once the claim is gone.
+    pub persistent_volume_reclaim_policy: String,
+    /// Its class.
+    pub storage_class_name: String,
+    /// `Filesystem` or `Block`.
+    pub volume_mode: Option<String>,
+    /// Its class of attributes.
+    pub volume_attributes_class_name: Option<String>,
+    /// A directory of the node.
+    pub host_path: Option<HostPath>,
+    /// An export.
+    pub nfs: Option<Nfs>,
+    /// A CSI volume.
+    pub csi: Option<Csi>,
+}
+
+/// How much something holds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Capacity {
+    /// Bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage: Option<Quantity>,
+}
+
+/// A reference to a claim.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct ClaimRef {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Uid; empty while the reference is only a reservation.
+    pub uid: String,
+}
+
+/// A directory of the node.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct HostPath {
+    /// Its path.
+    pub path: String,
+}
+
+/// An export.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Nfs {
+    /// The server.
+    pub server: String,
+    /// The path there.
+    pub path: String,
+}
+
+/// A CSI volume.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Csi {
+    /// The driver.
+    pub driver: String,
+}
+
+/// What is read of a volume's status, and written.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VolumeStatus {
+    /// `Pending`, `Available`, `Bound`, `Released` or `Failed`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub phase: String,
+    /// Why.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+impl View for Volume {
+    const RESOURCE: Resource = PERSISTENT_VOLUMES;
+}
+
+impl HasMetadata for Volume {
+    type Annotations = VolumeAnnotations;
+
+    fn metadata(&self) -> &ObjectMeta<VolumeAnnotations> {
+        &self.metadata
+    }
+}
+
+/// A claim.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Claim {
+    /// Metadata.
+    pub metadata: ObjectMeta<ClaimAnnotations>,
+    /// Spec.
+    pub spec: ClaimSpec,
+    /// Status.
+    pub status: ClaimStatus,
+}
+
+/// Annotations of claims.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ClaimAnnotations {
+    /// That the claim was bound once.
+    #[serde(rename = "pv.kubernetes.io/bind-completed")]
+    pub bind_completed: Option<String>,
+    /// That the volume was chosen here, not by the user.
+    #[serde(rename = "pv.kubernetes.io/bound-by-controller")]
+    pub bound_by_controller: Option<String>,
+    /// The node that the scheduler wants the volume for.
+    #[serde(rename = "volume.kubernetes.io/selected-node")]
+    pub selected_node: Option<String>,
+    /// Who is to provision.
+    #[serde(rename = "volume.kubernetes.io/storage-provisioner")]
+    pub provisioner: Option<String>,
+    /// The same, as it was once written.
+    #[serde(rename = "volume.beta.kubernetes.io/storage-provisioner")]
+    pub beta_provisioner: Option<String>,
+    /// The CSI driver that took over from what was built in.
+    #[serde(rename = "pv.kubernetes.io/migrated-to")]
+    pub migrated_to: Option<String>,
+    /// The class, as it was once written.
+    #[serde(rename = "volume.beta.kubernetes.io/storage-class")]
+    pub beta_class: Option<String>,
+}
+
+/// What is read of a claim's spec.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClaimSpec {
+    /// The volume.
+    pub volume_name: String,
+    /// How it is to be mounted.
+    #[serde(deserialize_with = "null_is_default")]
+    pub access_modes: Vec<String>,
+    /// How much it is to hold.
+    pub resources: Requests,
+    /// Labels that the volume must have.
+    pub selector: Option<LabelSelector>,
+    /// The class; None leaves it to the default.
+    pub storage_class_name: Option<String>,
+    /// `Filesystem` or `Block`.
+    pub volume_mode: Option<String>,
+    /// The class of attributes.
+    pub volume_attributes_class_name: Option<String>,
+}
+
+/// Resources asked for.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Requests {
+    /// At least.
+    #[serde(deserialize_with = "null_is_default")]
+    pub requests: Capacity,
+}
+
+/// What is read of a claim's status, and written.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClaimStatus {
+    /// `Pending`, `Bound` or `Lost`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub phase: String,
+    /// How the volume may be mounted.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    pub access_modes: Vec<String>,
+    /// What it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Capacity>,
+    /// Its class of attributes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current_volume_attributes_class_name: Option<String>,
+}
+
+impl View for Claim {
+    const RESOURCE: Resource = PERSISTENT_VOLUME_CLAIMS;
+}
+
+impl HasMetadata for Claim {
+    type Annotations = ClaimAnnotations;
+
+    fn metadata(&self) -> &ObjectMeta<ClaimAnnotations> {
+        &self.metadata
+    }
+}
+
+/// A storage class.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Class {
+    /// Metadata.
+    pub metadata: ObjectMeta<ClassAnnotations>,
+    /// Who provisions.
+    pub provisioner: String,
+    /// `Immediate` or `WaitForFirstConsumer`.
+    pub volume_binding_mode: Option<String>,
+}
+
+/// Annotations of storage classes.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ClassAnnotations {
+    /// Whether claims that name no class get this one.
+    #[serde(rename = "storageclass.kubernetes.io/is-default-class")]
+    pub is_default: Option<String>,
+    /// The same, as it was once written.
+    #[serde(rename = "storageclass.beta.kubernetes.io/is-default-class")]
+    pub beta_is_default: Option<String>,
+}
+
+impl View for Class {
+    const RESOURCE: Resource = STORAGE_CLASSES;
+}
+
+/// A pod.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Pod {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Spec.
+    pub spec: PodSpec,
+    /// Status.
+    pub status: PodStatus,
+}
+
+/// What is read of a pod's spec.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodSpec {
+    /// The node it is bound to; empty while it is not.
+    pub node_name: String,
+    /// Its volumes.
+    #[serde(deserialize_with = "null_is_default")]
+    pub volumes: Vec<PodVolume>,
+}
+
+/// What is read of a pod's status.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodStatus {
+    /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
+    pub phase: String,
+    /// Why it failed.
+    pub message: String,
+    /// States of its containers.
+    #[serde(deserialize_with = "null_is_default")]
+    pub container_statuses: Vec<ContainerStatus>,
+    /// States of its init containers.
+    #[serde(deserialize_with = "null_is_default")]
+    pub init_container_statuses: Vec<ContainerStatus>,
+}
+
+/// What is read of a container's state.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ContainerStatus {
+    /// The state.
+    pub state: ContainerState,
+}
+
+/// The state of a container.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ContainerState {
+    /// Set while it runs.
+    pub running: Option<Running>,
+}
+
+/// That a container runs.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Running {}
+
+impl Pod {
+    /// Whether it has ended: by its phase, or since it is being deleted and
+    /// none of its containers runs.
+    pub fn has_ended(&self) -> bool {
+        let running = |status: &ContainerStatus| status.state.running.is_some();
+        matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
+            || self.metadata.is_deleting()
+                && !self.status.container_statuses.iter().any(running)
+                && !self.status.init_container_statuses.iter().any(running)
+    }
+}
+
+impl View for Pod {
+    const RESOURCE: Resource = PODS;
+}
+
+impl HasMetadata for Pod {
+    type Annotations = NoAnnotations;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+}
+
+impl UsesVolumes for Pod {
+    fn volumes(&self) -> &[PodVolume] {
+        &self.spec.volumes
+    }
+}
