@@ -80,9 +80,12 @@ pub mod claim;
 pub mod condition;
 pub mod contract;
 mod controller;
+pub mod csr;
 mod ctx;
 mod cursor;
+pub mod der;
 pub mod duration;
+pub mod endpoints;
 mod error;
 pub mod finalizer;
 pub mod hash;
@@ -112,6 +115,7 @@ pub mod template;
 pub mod testing;
 mod time;
 mod view;
+pub mod x509;
 pub mod volumes;
 
 #[cfg(target_family = "wasm")]

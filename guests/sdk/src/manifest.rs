@@ -195,6 +195,13 @@ impl Declaration {
         self
     }
 
+    /// Runs only where `--controllers` names it; `*` does not. The host reads the
+    /// default of this option after what the operator says.
+    pub fn off_by_default(self) -> Self {
+        let off = format!("-{}", self.manifest.name);
+        self.option("controllers", OptionKind::TextList, &off, "this controller runs only where it is named")
+    }
+
     /// The manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest

@@ -60,6 +60,33 @@ pub const CONTROLLER_REVISIONS: Resource =
 pub const DAEMON_SETS: Resource = Resource::new("apps", "v1", "daemonsets", "DaemonSet");
 /// Leases.
 pub const LEASES: Resource = Resource::new("coordination.k8s.io", "v1", "leases", "Lease");
+/// Services.
+pub const SERVICES: Resource = Resource::new("", "v1", "services", "Service");
+/// Endpoints.
+pub const ENDPOINTS: Resource = Resource::new("", "v1", "endpoints", "Endpoints");
+/// EndpointSlices.
+pub const ENDPOINT_SLICES: Resource =
+    Resource::new("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice");
+/// ServiceCIDRs.
+pub const SERVICE_CIDRS: Resource = Resource::new("networking.k8s.io", "v1", "servicecidrs", "ServiceCIDR");
+/// IPAddresses.
+pub const IP_ADDRESSES: Resource = Resource::new("networking.k8s.io", "v1", "ipaddresses", "IPAddress");
+/// ClusterRoles.
+pub const CLUSTER_ROLES: Resource =
+    Resource::new("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole");
+/// ConfigMaps.
+pub const CONFIG_MAPS: Resource = Resource::new("", "v1", "configmaps", "ConfigMap");
+/// Secrets.
+pub const SECRETS: Resource = Resource::new("", "v1", "secrets", "Secret");
+/// ServiceAccounts.
+pub const SERVICE_ACCOUNTS: Resource = Resource::new("", "v1", "serviceaccounts", "ServiceAccount");
+/// CertificateSigningRequests.
+pub const CERTIFICATE_SIGNING_REQUESTS: Resource = Resource::new(
+    "certificates.k8s.io",
+    "v1",
+    "certificatesigningrequests",
+    "CertificateSigningRequest",
+);
 
 impl Resource {
     /// A resource of this name.
