@@ -59,16 +59,49 @@ pub fn claim<O: HasMetadata, V: HasMetadata>(
     selector: &Selector,
     candidates: Vec<Object<V>>,
 ) -> Result<Claims<V>> {
+    claim_if(ctx, owner, candidates, |object| selector.matches(&object.metadata().labels))
+}
+
+/// [`claim`], where more than a selector says what belongs to the owner.
+pub fn claim_if<O: HasMetadata, V: HasMetadata>(
+    ctx: &Ctx<'_>,
+    owner: &O,
+    candidates: Vec<Object<V>>,
+    belongs: impl Fn(&V) -> bool,
+) -> Result<Claims<V>> {
+    claim_marked(ctx, owner, candidates, None, belongs)
+}
+
+/// [`claim`], where what is adopted gets a finalizer and what is released loses
+/// it.
+pub fn claim_tracked<O: HasMetadata, V: HasMetadata>(
+    ctx: &Ctx<'_>,
+    owner: &O,
+    selector: &Selector,
+    candidates: Vec<Object<V>>,
+    finalizer: &str,
+) -> Result<Claims<V>> {
+    let belongs = |object: &V| selector.matches(&object.metadata().labels);
+    claim_marked(ctx, owner, candidates, Some(finalizer), belongs)
+}
+
+fn claim_marked<O: HasMetadata, V: HasMetadata>(
+    ctx: &Ctx<'_>,
+    owner: &O,
+    candidates: Vec<Object<V>>,
+    finalizer: Option<&str>,
+    belongs: impl Fn(&V) -> bool,
+) -> Result<Claims<V>> {
     let me = owner.metadata();
     let mut claims = Claims { owned: Vec::new(), writes: Vec::new() };
     for object in candidates {
         let meta = object.metadata();
         match meta.controller() {
             Some(controller) if controller.uid != me.uid => {}
-            Some(_) if selector.matches(&meta.labels) => claims.owned.push(object),
+            Some(_) if belongs(&object) => claims.owned.push(object),
             Some(_) if me.is_deleting() => {}
-            Some(_) => claims.writes.push(release::<V>(meta, &me.uid)),
-            None if me.is_deleting() || meta.is_deleting() || !selector.matches(&meta.labels) => {}
+            Some(_) => claims.writes.push(release::<V>(meta, &me.uid, finalizer)),
+            None if me.is_deleting() || meta.is_deleting() || !belongs(&object) => {}
             None if !me.namespace.is_empty() && me.namespace != meta.namespace => {}
             None => {
                 if let Err(reason) = can_adopt::<O>(ctx, me)? {
@@ -78,7 +111,7 @@ pub fn claim<O: HasMetadata, V: HasMetadata>(
                         meta.namespace, meta.name, meta.uid
                     )));
                 }
-                claims.writes.push(adopt::<O, V>(me, meta));
+                claims.writes.push(adopt::<O, V>(me, meta, finalizer));
                 claims.owned.push(object);
             }
         }
@@ -114,9 +147,10 @@ fn can_adopt<O: HasMetadata>(ctx: &Ctx<'_>, me: &ObjectMeta<O::Annotations>) -> 
 fn adopt<O: HasMetadata, V: HasMetadata>(
     me: &ObjectMeta<O::Annotations>,
     object: &ObjectMeta<V::Annotations>,
+    finalizer: Option<&str>,
 ) -> Action {
     let owner = OwnerReference::controller(O::RESOURCE, &me.name, &me.uid);
-    let body = json!({ "metadata": { "uid": object.uid, "ownerReferences": [{
+    let mut body = json!({ "metadata": { "uid": object.uid, "ownerReferences": [{
         "apiVersion": owner.api_version,
         "kind": owner.kind,
         "name": owner.name,
@@ -124,16 +158,26 @@ fn adopt<O: HasMetadata, V: HasMetadata>(
         "controller": true,
         "blockOwnerDeletion": true,
     }] } });
+    if let Some(finalizer) = finalizer {
+        body["metadata"]["finalizers"] = json!([finalizer]);
+    }
     Action::patch(V::RESOURCE, &object.namespace, &object.name, PatchKind::Strategic, &body)
         .uid(&object.uid)
         .tag("adopt")
 }
 
-fn release<V: HasMetadata>(object: &ObjectMeta<V::Annotations>, owner_uid: &str) -> Action {
-    let body = json!({ "metadata": {
+fn release<V: HasMetadata>(
+    object: &ObjectMeta<V::Annotations>,
+    owner_uid: &str,
+    finalizer: Option<&str>,
+) -> Action {
+    let mut body = json!({ "metadata": {
         "uid": object.uid,
         "ownerReferences": [{ "$patch": "delete", "uid": owner_uid }],
     } });
+    if let Some(finalizer) = finalizer {
+        body["metadata"]["$deleteFromPrimitiveList/finalizers"] = json!([finalizer]);
+    }
     Action::patch(V::RESOURCE, &object.namespace, &object.name, PatchKind::Strategic, &body)
         .uid(&object.uid)
         .tag("release")

@@ -1,0 +1,59 @@
+//! Pods that carry the tracking finalizer and that no Job will count any more.
+//!
+//! Keys are not the pods but the owners they name, so that a Job of 10,000 pods
+//! is watched once and not 10,000 times; and they are found also if their Job
+//! vanished unseen. Pods without a controller are keys of their own.
+
+use coxswain_sdk::contract::PatchKind;
+use coxswain_sdk::resource::{JOBS, PODS};
+use coxswain_sdk::{Action, Ctx, Object, Plan, Query, Result, Step};
+use serde_json::json;
+
+use crate::manage::BURST;
+use crate::view::{Job, Pod, TRACKING};
+
+/// Index of pods by the uids of their owners and by their finalizers.
+pub const OWNED: &str = "owner-and-finalizer";
+
+/// Takes the finalizer off the pods of an owner that is gone or finished. The
+/// key is a value of [`OWNED`].
+pub fn reconcile_owner(ctx: &Ctx<'_>) -> Result<Plan> {
+    let mut plan = Plan::new();
+    let Some((uid, finalizer)) = ctx.key().name.split_once('/') else { return Ok(plan) };
+    if finalizer != TRACKING {
+        return Ok(plan);
+    }
+    let job = ctx.list::<Job>(Query::all().uid(uid))?.pop();
+    if job.is_some_and(|job| job.is_managed_elsewhere() || !job.is_finished()) {
+        return Ok(plan);
+    }
+    let pods = ctx.list::<Pod>(Query::all().index(OWNED, &[uid, TRACKING]))?;
+    let was_counted_by = |pod: &Object<Pod>| {
+        pod.metadata.controller().is_some_and(|owner| {
+            owner.uid == uid && owner.kind == JOBS.kind && owner.api_version == JOBS.api_version()
+        })
+    };
+    let orphans = pods.iter().filter(|pod| pod.is_tracked() && was_counted_by(pod));
+    plan.then(Step::new(orphans.take(BURST).map(|pod| untrack(pod))).or_go_on());
+    Ok(plan)
+}
+
+/// Takes the finalizer off a pod that has no controller.
+pub fn reconcile_pod(ctx: &Ctx<'_>) -> Result<Plan> {
+    let mut plan = Plan::new();
+    let Some(pod) = ctx.primary::<Pod>()? else { return Ok(plan) };
+    if pod.is_tracked() && pod.metadata.controller().is_none() {
+        // As seen: a Job may be about to adopt it, and then counts it.
+        plan.then(untrack(&pod).as_seen(&pod));
+    }
+    Ok(plan)
+}
+
+/// Takes the tracking finalizer off a pod.
+pub fn untrack(pod: &Pod) -> Action {
+    let meta = &pod.metadata;
+    let body = json!({ "metadata": { "$deleteFromPrimitiveList/finalizers": [TRACKING] } });
+    Action::patch(PODS, &meta.namespace, &meta.name, PatchKind::Strategic, &body)
+        .uid(&meta.uid)
+        .tag("untrack")
+}

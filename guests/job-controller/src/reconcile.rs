@@ -1,0 +1,60 @@
+//! One reconcile: whose turn it is, and what state is kept.
+
+use coxswain_sdk::{About, Ctx, Plan, Result};
+
+use crate::memory::{Memory, Turn};
+use crate::orphans;
+use crate::sync::sync;
+use crate::view::Job;
+
+/// Key source: Jobs.
+pub const OF_JOBS: &str = "jobs";
+/// Key source: owners of pods that carry finalizers.
+pub const OF_OWNERS: &str = "owners";
+/// Key source: pods without a controller.
+pub const OF_PODS: &str = "pods-without-controller";
+
+/// One reconcile of a key.
+pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
+    match ctx.source() {
+        OF_OWNERS => orphans::reconcile_owner(ctx),
+        OF_PODS => orphans::reconcile_pod(ctx),
+        _ => reconcile_job(ctx),
+    }
+}
+
+fn reconcile_job(ctx: &Ctx<'_>) -> Result<Plan> {
+    let mut plan = Plan::new();
+    let ours = ctx.primary::<Job>()?.filter(|job| !job.is_managed_elsewhere() && !job.is_finished());
+    let Some(job) = ours else {
+        if ctx.state().is_some() {
+            plan.clear();
+        }
+        return Ok(plan);
+    };
+    if !job.has_known_mode() {
+        let text = "Skipped Job sync because completion mode is unknown";
+        plan.event(About::of::<Job, _>(&job.metadata).warning("UnknownCompletionMode", text));
+        return Ok(plan);
+    }
+    let memory = Memory::read(ctx.state());
+    if let (Some(memory), true) = (&memory, ctx.results().is_empty())
+        && let Turn::Wait(until) = memory.turn(job.metadata.generation, ctx.now())
+    {
+        plan.come_back(until);
+        keep(ctx, &mut plan, &Memory { due: Some(until), ..memory.clone() });
+        return Ok(plan);
+    }
+    let (mut plan, memory) = sync(ctx, &job, memory.unwrap_or_default())?;
+    if let Some(memory) = memory {
+        keep(ctx, &mut plan, &memory);
+    }
+    Ok(plan)
+}
+
+fn keep(ctx: &Ctx<'_>, plan: &mut Plan, memory: &Memory) {
+    let text = memory.write();
+    if ctx.state() != Some(text.as_str()) {
+        plan.keep(text);
+    }
+}
