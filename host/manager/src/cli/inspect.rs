@@ -114,7 +114,10 @@ fn lookup(rule: &LookupRule) -> String {
         LookupRule::List(r) => format!("list {}", display_name(r)),
         LookupRule::Raw(prefix) => format!("GET {prefix}…"),
         LookupRule::Review(r) => format!("review {}", display_name(r)),
-        LookupRule::Sign(key) => format!("sign with {key}"),
+        LookupRule::Sign(key) => {
+            let [key_flag, certificate_flag] = coxswain::executor::signing::flags(key);
+            format!("sign with {key} (--{key_flag}, --{certificate_flag})")
+        }
     }
 }
 

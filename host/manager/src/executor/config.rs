@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::sign::{NoSigningKeys, SigningKeys};
+use super::signing::{NoSigningKeys, SigningKeys};
 use crate::contract::{Manifest, WriteRule};
 
 /// Settings of one controller's executor.

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     api::{collection_path, object_path, query_escape},
-    contract::{Answer, Ask, Failure, Lookup},
+    contract::{Answer, Ask, Failure, Lookup, SignLookup},
 };
 
 /// An answer that several may wait for.
@@ -62,11 +62,18 @@ impl Shared {
         answers.into_iter().map(|(_, answer)| answer).collect()
     }
 
+    /// Files are read, and a signature takes milliseconds: not on these threads.
+    async fn sign(&self, sign: SignLookup) -> Result<String, Failure> {
+        let keys = self.config.signing.clone();
+        let signed = tokio::task::spawn_blocking(move || keys.sign(&sign.key, &sign.what)).await;
+        signed.unwrap_or_else(|error| Err(super::refused("InternalError", format!("cannot sign: {error}"))))
+    }
+
     async fn answer(self: &Arc<Self>, ask: &Ask) -> Result<String, Failure> {
         may_ask(&self.config.manifest.lookups, ask, &self.registry)
             .map_err(|reason| super::refused("Forbidden", reason))?;
         if let Ask::Sign(sign) = ask {
-            return self.config.signing.sign(&sign.key, &sign.what);
+            return self.sign(sign.clone()).await;
         }
         let request = self.lookup_request(ask).map_err(|reason| super::refused("BadRequest", reason))?;
         let Ask::Get(get) = ask else { return self.fetch(request).await };

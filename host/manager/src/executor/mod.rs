@@ -20,14 +20,14 @@ mod rules;
 mod run;
 mod send;
 mod settle;
-mod sign;
+pub mod signing;
 mod tell;
 mod write;
 
 pub use barrier::{Barrier, Barriers, wait_passed};
 pub use cached::{Cached, SeenBy, SharedCache};
 pub use config::ExecutorConfig;
-pub use sign::{NoSigningKeys, SigningKeys};
+pub use signing::{NoSigningKeys, SigningKeys};
 
 use std::sync::Arc;
 

@@ -138,7 +138,7 @@ impl Manager {
         };
         let manifest = module.manifest().clone();
         let name = manifest.name.clone();
-        if !self.config.selection.selects(&name, &manifest.aliases) {
+        if !self.config.selection.selects_module(&manifest) {
             tracing::info!(controller = name, file = %path.display(), "not selected by --controllers");
             return;
         }
@@ -207,6 +207,7 @@ impl Manager {
         let mut config = ExecutorConfig::new(manifest.clone());
         config.qps = self.config.qps;
         config.burst = self.config.burst;
+        config.signing = self.signing.clone();
         let executor = Executor::new(
             config,
             self.api.with_user_agent(&user_agent(&manifest.name)),

@@ -28,13 +28,17 @@ use crate::{
     api::ApiClient,
     clock::SharedClock,
     connect,
+    contract::LookupRule,
     contract::{self, SyncState},
     controller::{Controller, Shared},
     discovery::{self, DiscoveryStatus},
     engine::{Engine, EngineConfig},
     entropy::Entropy,
     events::EventRecorder,
-    executor::WriteGate,
+    executor::{
+        WriteGate,
+        signing::{self, KeyFiles},
+    },
     informer::Informers,
     registry::Registry,
     store::Store,
@@ -115,6 +119,7 @@ pub struct Manager {
     discovery: watch::Receiver<DiscoveryStatus>,
     engine: Arc<Engine>,
     shared: Arc<Shared>,
+    signing: Arc<KeyFiles>,
     controllers: Mutex<BTreeMap<String, Running>>,
     files: Mutex<Files>,
     first_load: watch::Sender<bool>,
@@ -160,8 +165,10 @@ impl Manager {
             gate: config.gate.clone(),
             compute: Semaphore::new(threads),
         });
+        let signing = KeyFiles::new(config.options.clone(), config.clock.clone(), config.entropy.clone());
         let manager = Arc::new(Self {
             server,
+            signing: Arc::new(signing),
             started: config.clock.now(),
             api,
             registry,
@@ -264,8 +271,15 @@ impl Manager {
     pub fn known_flags(&self) -> Vec<String> {
         let files = self.files.lock();
         let manifests = files.modules().map(|module| module.manifest());
+        let of_keys = |rule: &LookupRule| match rule {
+            LookupRule::Sign(key) => signing::flags(key).to_vec(),
+            _ => Vec::new(),
+        };
         manifests
-            .flat_map(|m| m.options.iter().map(|o| o.name.clone()).chain([m.concurrency_flag.clone()]))
+            .flat_map(|m| {
+                let options = m.options.iter().map(|o| o.name.clone());
+                options.chain([m.concurrency_flag.clone()]).chain(m.lookups.iter().flat_map(of_keys))
+            })
             .collect()
     }
 

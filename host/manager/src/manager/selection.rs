@@ -1,6 +1,15 @@
 //! Which controllers run: the `--controllers` flag, as kube-controller-manager
 //! reads it. `*` is all, `name` is that one, `-name` is all but that one; a
 //! name said outright wins over `*`. Aliases count as names.
+//!
+//! A module may have an option `controllers` of its own: its default is read
+//! after what the operator says. So a module whose default is `-name` runs only
+//! where it is named.
+
+use crate::contract::Manifest;
+
+/// Name of the flag, and of the option.
+pub const FLAG: &str = "controllers";
 
 /// Which controllers run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +43,14 @@ impl Selection {
         self.0.iter().any(|part| part == "*")
     }
 
+    /// Whether a module runs.
+    pub fn selects_module(&self, manifest: &Manifest) -> bool {
+        let own = manifest.options.iter().find(|option| option.name == FLAG);
+        let own = own.map(|option| option.default.as_str()).unwrap_or_default();
+        let own = own.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned);
+        Self(self.0.iter().cloned().chain(own).collect()).selects(&manifest.name, &manifest.aliases)
+    }
+
     /// Names in the flag that no module has.
     pub fn unknown<'a>(&'a self, known: &[String]) -> Vec<&'a str> {
         let words = self.0.iter().map(|part| part.strip_prefix('-').unwrap_or(part));
@@ -44,6 +61,7 @@ impl Selection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract::{ClientLimits, OptionKind, OptionSpec};
 
     #[test]
     fn selects_as_kube_controller_manager_does() {
@@ -63,6 +81,44 @@ mod tests {
         ];
         for (flag, selected) in table {
             assert_eq!(Selection::parse(flag).selects("web-controller", &aliases), selected, "{flag:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_module_says_comes_after_the_operator() {
+        let mut manifest = Manifest {
+            name: "web-controller".into(),
+            aliases: vec!["web".into()],
+            version: String::new(),
+            state_format: 0,
+            accepts_state_formats: Vec::new(),
+            sources: Vec::new(),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            lookups: Vec::new(),
+            options: Vec::new(),
+            event_component: String::new(),
+            concurrency: 0,
+            concurrency_flag: String::new(),
+            client_limits: ClientLimits { qps: 1, burst: 1 },
+        };
+        assert!(Selection::default().selects_module(&manifest));
+        manifest.options.push(OptionSpec {
+            name: FLAG.into(),
+            kind: OptionKind::TextList,
+            default: "-web-controller".into(),
+            help: String::new(),
+        });
+        let table = [
+            ("*", false),
+            ("", false),
+            ("*,web", true),
+            ("web-controller", true),
+            ("*,-other", false),
+            ("other", false),
+        ];
+        for (flag, selected) in table {
+            assert_eq!(Selection::parse(flag).selects_module(&manifest), selected, "{flag:?}");
         }
     }
 

@@ -1,0 +1,144 @@
+//! Keys from files, read again whenever their content changes.
+//!
+//! Invariant: a pair of files that cannot be used never replaces one that can:
+//! while certificate and key are exchanged one after the other, the old pair
+//! goes on. Each thing that is wrong is said once.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+
+use super::{SigningKeys, certificate, key::Identity, token, unavailable};
+use crate::{
+    clock::SharedClock,
+    contract::{Failure, SignWhat},
+    entropy::Entropy,
+};
+
+/// Names of the flags of a key: its own file, and that of its certificate.
+pub fn flags(key: &str) -> [String; 2] {
+    [format!("{key}-key-file"), format!("{key}-cert-file")]
+}
+
+/// The keys that flags name.
+pub struct KeyFiles {
+    given: BTreeMap<String, String>,
+    clock: SharedClock,
+    entropy: Entropy,
+    known: Mutex<HashMap<String, Known>>,
+}
+
+/// What is known of a key.
+#[derive(Default)]
+struct Known {
+    /// Content of its files when last looked at.
+    content: Content,
+    /// The last pair that could be used.
+    identity: Option<Arc<Identity>>,
+    /// What is wrong with the files at present.
+    trouble: Option<String>,
+}
+
+/// Content of the files of a key. The certificate's is none where no flag names
+/// it.
+#[derive(Clone, Default, PartialEq, Eq)]
+struct Content {
+    key: Vec<u8>,
+    certificate: Option<Vec<u8>>,
+}
+
+impl KeyFiles {
+    /// Keys in the files that these flags name.
+    pub fn new(given: BTreeMap<String, String>, clock: SharedClock, entropy: Entropy) -> Self {
+        Self { given, clock, entropy, known: Mutex::default() }
+    }
+
+    fn path(&self, flag: &str) -> Option<&str> {
+        self.given.get(flag).map(String::as_str).filter(|path| !path.is_empty())
+    }
+
+    fn identity(&self, name: &str) -> Result<Arc<Identity>, Failure> {
+        let [key_flag, certificate_flag] = flags(name);
+        let Some(key_path) = self.path(&key_flag) else {
+            return Err(super::super::refused(
+                "NotFound",
+                format!("no signing key named {name:?} is configured; name its file with --{key_flag}"),
+            ));
+        };
+        let certificate_path = self.path(&certificate_flag);
+        let content = read(&key_flag, key_path).and_then(|key| {
+            let certificate = certificate_path.map(|path| read(&certificate_flag, path)).transpose()?;
+            Ok(Content { key, certificate })
+        });
+        let mut all = self.known.lock();
+        let known = all.entry(name.to_owned()).or_default();
+        let content = match content {
+            Ok(content) if content == known.content => return known.answer(),
+            Ok(content) => content,
+            Err(trouble) => {
+                known.content = Content::default();
+                known.note(name, trouble);
+                return known.answer();
+            }
+        };
+        let made = Identity::load(&content.key, content.certificate.as_deref());
+        known.content = content;
+        match made {
+            Ok(identity) => {
+                if known.identity.is_some() || known.trouble.is_some() {
+                    tracing::info!(key = name, "the signing key was read again");
+                }
+                known.identity = Some(Arc::new(identity));
+                known.trouble = None;
+            }
+            Err(trouble) => {
+                let at = match (trouble.in_certificate, certificate_path) {
+                    (true, Some(path)) => format!("--{certificate_flag}={path}"),
+                    _ => format!("--{key_flag}={key_path}"),
+                };
+                known.note(name, format!("{at}: {}", trouble.reason));
+            }
+        }
+        known.answer()
+    }
+}
+
+impl Known {
+    fn note(&mut self, name: &str, trouble: String) {
+        if self.trouble.as_ref() == Some(&trouble) {
+            return;
+        }
+        match &self.identity {
+            Some(_) => tracing::warn!(key = name, "{trouble}; the key read before goes on"),
+            None => tracing::error!(key = name, "nothing can be signed: {trouble}"),
+        }
+        self.trouble = Some(trouble);
+    }
+
+    fn answer(&self) -> Result<Arc<Identity>, Failure> {
+        match (&self.identity, &self.trouble) {
+            (Some(identity), _) => Ok(identity.clone()),
+            (None, trouble) => Err(unavailable(trouble.as_deref().unwrap_or("there is no key"))),
+        }
+    }
+}
+
+impl SigningKeys for KeyFiles {
+    fn sign(&self, key: &str, what: &SignWhat) -> Result<String, Failure> {
+        let identity = self.identity(key)?;
+        let signed = match what {
+            SignWhat::Certificate(text) => {
+                certificate::sign(text, &identity, self.clock.now(), &self.entropy)?
+            }
+            SignWhat::Token(claims) => token::sign(claims, &identity)?,
+        };
+        Ok(serde_json::Value::String(signed).to_string())
+    }
+}
+
+fn read(flag: &str, path: &str) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| format!("--{flag}: cannot read {path}: {error}"))
+}
