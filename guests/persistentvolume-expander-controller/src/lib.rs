@@ -1,0 +1,105 @@
+//! The persistentvolume expander controller: tells that growing a claim is left
+//! to an external resizer.
+//!
+//! Nothing that the manager could grow itself is left. Volumes of what was once
+//! built in are handed to the CSI driver that took over, by an annotation of
+//! the claim. Kept for a claim: the sizes that were told of, so that each
+//! wish to grow is told of once; if that is lost it is told again.
+
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+use coxswain_sdk::quantity::Quantity;
+use coxswain_sdk::resource::PERSISTENT_VOLUME_CLAIMS;
+use coxswain_sdk::{About, Action, Controller, Ctx, Declaration, Plan, Result};
+use serde_json::json;
+
+use view::{Claim, Volume};
+
+const BOUND: &str = "Bound";
+const EXTERNAL_EXPANDING: &str = "ExternalExpanding";
+const RESIZER: &str = "volume.kubernetes.io/storage-resizer";
+
+/// The controller.
+#[derive(Debug)]
+pub struct PersistentVolumeExpanderController;
+
+impl Controller for PersistentVolumeExpanderController {
+    fn declare() -> Declaration {
+        Declaration::new("persistentvolume-expander-controller")
+            .alias("persistentvolume-expander")
+            .version(env!("CARGO_PKG_VERSION"))
+            .state_format(1, &[])
+            .event_component("volume_expand")
+            .concurrency(10, "")
+            .keys_objects("persistentvolumeclaims", &[PERSISTENT_VOLUME_CLAIMS])
+            .read::<Claim>()
+            .read::<Volume>()
+            .write(PERSISTENT_VOLUME_CLAIMS, "", &["patch"])
+    }
+
+    fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
+        let mut plan = Plan::new();
+        let Some(claim) = ctx.primary::<Claim>()? else { return Ok(plan) };
+        if !wants_to_grow(ctx, &claim)? {
+            if ctx.state().is_some() {
+                plan.clear();
+            }
+            return Ok(plan);
+        }
+        // wants_to_grow has seen it.
+        let Some(volume) = ctx.get::<Volume>("", &claim.spec.volume_name)? else { return Ok(plan) };
+        let about = About::of::<Claim, _>(&claim.metadata);
+        let text = match volume.spec.migrated() {
+            Some((built_in, driver)) => {
+                if claim.metadata.annotations.resizer.as_deref() != Some(driver) {
+                    let meta = &claim.metadata;
+                    let body = json!({ "metadata": { "annotations": { RESIZER: driver } } });
+                    let failed = format!(
+                        "error setting resizer annotation to pvc {}/{}, with error {{message}}",
+                        meta.namespace, meta.name
+                    );
+                    let patch = Action::merge(PERSISTENT_VOLUME_CLAIMS, &meta.namespace, &meta.name, &body)
+                        .uid(&meta.uid)
+                        .tag("resizer")
+                        .on_failure(about.warning(EXTERNAL_EXPANDING, failed));
+                    plan.then(patch);
+                }
+                format!(
+                    "CSI migration enabled for {built_in}; waiting for external resizer to expand the pvc"
+                )
+            }
+            None => "waiting for an external controller to expand this PVC".to_owned(),
+        };
+        let sizes = format!("{} of {}", size(claim.has()), size(claim.wants()));
+        if ctx.state() != Some(&sizes) {
+            plan.event(about.normal(EXTERNAL_EXPANDING, text));
+            plan.keep(sizes);
+        }
+        Ok(plan)
+    }
+}
+
+fn size(size: Quantity) -> String {
+    size.to_string()
+}
+
+/// Whether the claim is bound to a volume that should be larger, or that has
+/// grown while the file system in it has yet to.
+fn wants_to_grow(ctx: &Ctx<'_>, claim: &Claim) -> Result<bool> {
+    if claim.status.phase != BOUND || claim.spec.volume_name.is_empty() {
+        return Ok(false);
+    }
+    let Some(volume) = ctx.get::<Volume>("", &claim.spec.volume_name)? else { return Ok(false) };
+    let meta = &claim.metadata;
+    let bound = volume
+        .spec
+        .claim_ref
+        .as_ref()
+        .is_some_and(|claim_ref| claim_ref.uid == meta.uid && claim_ref.namespace == meta.namespace);
+    Ok(bound && (claim.wants() > claim.has() || volume.metadata.annotations.pre_resize_capacity.is_some()))
+}
+
+coxswain_sdk::export!(PersistentVolumeExpanderController);
