@@ -22,12 +22,13 @@ mod view;
 use coxswain_sdk::contract::OptionKind;
 use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result};
 
+use coxswain_sdk::resource::RESOURCE_QUOTAS;
 use evaluators::claims::Claim;
 use evaluators::devices::{DeviceClaim, DeviceClass};
 use evaluators::pod_view::Pod;
 use evaluators::services::Service;
 use usage::Anything;
-use view::{RESOURCE_QUOTAS, ResourceQuota};
+use view::ResourceQuota;
 
 const SYNC_PERIOD: &str = "resource-quota-sync-period";
 

@@ -1,10 +1,11 @@
 //! What is to be done about one quota.
 
+use coxswain_sdk::resource::RESOURCE_QUOTAS;
 use coxswain_sdk::{Action, Ctx, Plan, Result};
 
 use crate::drift::{self, Memory};
 use crate::usage;
-use crate::view::{RESOURCE_QUOTAS, ResourceQuota, Status, same};
+use crate::view::{ResourceQuota, Status, same};
 
 /// Changes that come within so many milliseconds are counted together.
 const QUIET: u32 = 100;

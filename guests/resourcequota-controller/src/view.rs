@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::quantity::Quantity;
+use coxswain_sdk::resource::RESOURCE_QUOTAS;
 use coxswain_sdk::{ObjectMeta, Resource, View};
 use serde::{Deserialize, Serialize};
-
-/// ResourceQuotas.
-pub const RESOURCE_QUOTAS: Resource = Resource::new("", "v1", "resourcequotas", "ResourceQuota");
 
 /// Quantities by resource name, in the words of who wrote them.
 pub type Written = BTreeMap<String, String>;

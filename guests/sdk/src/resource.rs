@@ -87,6 +87,10 @@ pub const CERTIFICATE_SIGNING_REQUESTS: Resource = Resource::new(
     "certificatesigningrequests",
     "CertificateSigningRequest",
 );
+/// Namespaces.
+pub const NAMESPACES: Resource = Resource::new("", "v1", "namespaces", "Namespace");
+/// ResourceQuotas.
+pub const RESOURCE_QUOTAS: Resource = Resource::new("", "v1", "resourcequotas", "ResourceQuota");
 
 impl Resource {
     /// A resource of this name.

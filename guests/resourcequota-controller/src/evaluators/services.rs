@@ -1,13 +1,11 @@
 //! Services: their number, load balancers and node ports.
 
 use coxswain_sdk::meta::null_is_default;
+use coxswain_sdk::resource::SERVICES;
 use coxswain_sdk::{Object, Resource, View};
 use serde::Deserialize;
 
 use crate::list::{self, List};
-
-/// Services.
-pub const SERVICES: Resource = Resource::new("", "v1", "services", "Service");
 
 /// A service.
 #[derive(Debug, Default, Deserialize)]

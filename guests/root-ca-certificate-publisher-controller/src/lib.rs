@@ -1,0 +1,148 @@
+//! The root CA certificate publisher: every active namespace has a ConfigMap
+//! `kube-root-ca.crt` with the certificates that verify the API server.
+//!
+//! In: the content of `--root-ca-file`, which the host reads anew when it
+//! changes. Without that flag nothing is published, and nothing that others
+//! published is touched. Nothing is kept between reconciles.
+
+#[cfg(test)]
+mod tests;
+
+use coxswain_sdk::contract::OptionKind;
+use coxswain_sdk::meta::null_is_default;
+use coxswain_sdk::resource::{CONFIG_MAPS, NAMESPACES};
+use coxswain_sdk::{
+    Action, Controller, Ctx, Declaration, Object, ObjectMeta, Plan, Resource, Result, StringMap, View,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+const NAME: &str = "kube-root-ca.crt";
+const FIELD: &str = "ca.crt";
+const ROOT_CA_FILE: &str = "root-ca-file";
+const DESCRIPTION: &str = "kubernetes.io/description";
+const DESCRIPTION_TEXT: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
+const CREATE: &str = "create";
+/// Cause of a refusal in a namespace that is being deleted.
+const TERMINATING: &str = "NamespaceTerminating";
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Namespace {
+    metadata: ObjectMeta,
+    status: NamespaceStatus,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct NamespaceStatus {
+    phase: String,
+}
+
+impl View for Namespace {
+    const RESOURCE: Resource = NAMESPACES;
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ConfigMap {
+    metadata: Metadata,
+    #[serde(deserialize_with = "null_is_default")]
+    data: StringMap,
+}
+
+impl View for ConfigMap {
+    const RESOURCE: Resource = CONFIG_MAPS;
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    #[serde(deserialize_with = "null_is_default")]
+    annotations: Annotations,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Annotations {
+    #[serde(rename = "kubernetes.io/description", deserialize_with = "null_is_default")]
+    description: String,
+}
+
+/// The controller.
+#[derive(Debug)]
+pub struct RootCaCertificatePublisher;
+
+impl Controller for RootCaCertificatePublisher {
+    fn declare() -> Declaration {
+        Declaration::new("root-ca-certificate-publisher-controller")
+            .alias("root-ca-cert-publisher")
+            .version(env!("CARGO_PKG_VERSION"))
+            .keys_objects("namespaces", &[NAMESPACES])
+            .read::<Namespace>()
+            .read::<ConfigMap>()
+            .write(CONFIG_MAPS, "", &["create", "patch"])
+            .option(
+                ROOT_CA_FILE,
+                OptionKind::File,
+                "",
+                "file with the certificates that verify the API server, in PEM",
+            )
+    }
+
+    fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
+        let mut plan = Plan::new();
+        let bundle = ctx.option(ROOT_CA_FILE)?;
+        let Some(namespace) = ctx.primary::<Namespace>()? else { return Ok(plan) };
+        if bundle.is_empty() || namespace.status.phase != "Active" {
+            return Ok(plan);
+        }
+        let name = &namespace.metadata.name;
+        match ctx.get::<ConfigMap>(name, NAME)? {
+            Some(map) => plan.then(repair(name, &map, bundle)),
+            None if is_terminating(ctx) => &mut plan,
+            None => plan.then(create(name, bundle)?),
+        };
+        Ok(plan)
+    }
+}
+
+fn create(namespace: &str, bundle: &str) -> Result<Action> {
+    let map = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": NAME,
+            "namespace": namespace,
+            "annotations": { DESCRIPTION: DESCRIPTION_TEXT },
+        },
+        "data": { FIELD: bundle },
+    });
+    Ok(Action::create(CONFIG_MAPS, namespace, NAME, &map)?.tag(CREATE))
+}
+
+/// Makes the data what it should be, and describes a map that is not described.
+fn repair(namespace: &str, map: &Object<ConfigMap>, bundle: &str) -> Option<Action> {
+    let mut patch = json!({});
+    if map.data.get(FIELD).map(String::as_str) != Some(bundle) {
+        patch["data"][FIELD] = json!(bundle);
+    }
+    for field in map.data.keys().filter(|field| *field != FIELD) {
+        patch["data"][field] = Value::Null;
+    }
+    if map.metadata.annotations.description.is_empty() {
+        patch["metadata"]["annotations"][DESCRIPTION] = json!(DESCRIPTION_TEXT);
+    }
+    let needed = patch.as_object().is_some_and(|patch| !patch.is_empty());
+    needed.then(|| Action::merge(CONFIG_MAPS, namespace, NAME, &patch).as_seen(map))
+}
+
+/// Whether the API server knows that the namespace is being deleted before the
+/// cache does.
+fn is_terminating(ctx: &Ctx<'_>) -> bool {
+    ctx.failures(CREATE).any(|failure| {
+        failure.status == 404 || failure.causes.iter().any(|cause| cause.reason == TERMINATING)
+    })
+}
+
+coxswain_sdk::export!(RootCaCertificatePublisher);
