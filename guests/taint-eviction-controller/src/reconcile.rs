@@ -1,0 +1,146 @@
+//! What is to be done about the pods of one node.
+
+use coxswain_sdk::contract::PatchKind;
+use coxswain_sdk::resource::PODS;
+use coxswain_sdk::taints::{NO_EXECUTE, Taint};
+use coxswain_sdk::{About, Action, Ctx, Event, Object, ObjectMeta, Plan, Query, Result, Step, Time};
+use serde_json::json;
+
+use crate::deadline::{Borne, Deadline, deadline};
+use crate::memory::{Memory, Waiting};
+use crate::view::{Node, Pod};
+
+/// Index of pods by the node they are bound to.
+pub const BY_NODE: &str = "node";
+
+const CONDITION: &str = "DisruptionTarget";
+const REASON: &str = "DeletionByTaintManager";
+
+/// Decides about the pods of the key's node.
+pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
+    let mut plan = Plan::new();
+    let before = Memory::read(ctx.state().unwrap_or_default());
+    let Some(node) = ctx.primary::<Node>()? else { return Ok(plan) };
+    let taints: Vec<&Taint> = node.spec.taints.iter().filter(|taint| taint.effect == NO_EXECUTE).collect();
+    let mut memory = Memory::default();
+    if !taints.is_empty() {
+        let borne: Vec<Borne<'_>> = taints
+            .into_iter()
+            .map(|taint| {
+                let seen = before.seen(taint).unwrap_or(ctx.now());
+                memory.note(taint, seen);
+                // One that claims to come from the future was put on when we saw it.
+                Borne { taint, since: taint.time_added.map_or(seen, |added| added.min(seen)) }
+            })
+            .collect();
+        let pods = ctx.list::<Pod>(Query::all().index(BY_NODE, &[&node.metadata.name]))?;
+        judge(ctx.now(), &pods, &borne, &before, &mut memory, &mut plan)?;
+    }
+    for (uid, waited) in &before.pods {
+        if !waited.going && !memory.pods.contains_key(uid) {
+            plan.event(called_off(uid, waited));
+        }
+    }
+    if memory != before {
+        let text = memory.write();
+        if text.is_empty() {
+            plan.clear()
+        } else {
+            plan.keep(text)
+        };
+    }
+    Ok(plan)
+}
+
+/// Sorts out which pods go now, which later, and which need not.
+fn judge(
+    now: Time,
+    pods: &[Object<Pod>],
+    borne: &[Borne<'_>],
+    before: &Memory,
+    memory: &mut Memory,
+    plan: &mut Plan,
+) -> Result<()> {
+    let mut due = Vec::new();
+    for pod in pods {
+        let meta = &pod.metadata;
+        let known = before.pods.get(&meta.uid);
+        let going = match deadline(borne, &pod.spec.tolerations, pod.bound_at()) {
+            Deadline::Never => continue,
+            Deadline::AtOnce => {
+                if let Some(waited) = known.filter(|known| !known.going) {
+                    plan.event(called_off(&meta.uid, waited));
+                }
+                true
+            }
+            Deadline::At(at) if at > now => {
+                if !meta.is_deleting() {
+                    plan.come_back(at);
+                }
+                false
+            }
+            Deadline::At(_) => true,
+        };
+        let waiting = Waiting { namespace: meta.namespace.clone(), name: meta.name.clone(), going };
+        memory.pods.insert(meta.uid.clone(), waiting);
+        if going && !meta.is_deleting() {
+            if known.is_none_or(|known| !known.going) {
+                let text = format!("Marking for deletion Pod {}/{}", meta.namespace, meta.name);
+                plan.event(About::of::<Pod, _>(meta).normal("TaintManagerEviction", text));
+            }
+            due.push(pod);
+        }
+    }
+    evict(now, &due, plan);
+    Ok(())
+}
+
+/// Deletes pods, each only once it says why. Where saying so failed for one, the
+/// others wait no longer than until the next time.
+fn evict(now: Time, due: &[&Object<Pod>], plan: &mut Plan) {
+    let says_why =
+        |pod: &&&Object<Pod>| pod.condition(CONDITION).is_some_and(|condition| condition.reason == REASON);
+    let (told, untold): (Vec<&Object<Pod>>, Vec<&Object<Pod>>) =
+        due.iter().copied().partition(|pod| says_why(&pod));
+    plan.then(Step::new(told.into_iter().map(delete)).or_go_on());
+    plan.then(Step::new(untold.iter().map(|pod| say_why(pod, now))));
+    plan.then(Step::new(untold.into_iter().map(delete)).or_go_on());
+}
+
+fn say_why(pod: &Object<Pod>, now: Time) -> Action {
+    let meta = &pod.metadata;
+    let since = pod.condition(CONDITION).and_then(|condition| condition.last_transition_time);
+    let mut condition = json!({
+        "type": CONDITION,
+        "status": "True",
+        "reason": REASON,
+        "message": "Taint manager: deleting due to NoExecute taint",
+        "lastTransitionTime": since.unwrap_or(now.whole_seconds()),
+    });
+    if meta.generation > 0 {
+        condition["observedGeneration"] = meta.generation.into();
+    }
+    let body = json!({ "metadata": { "uid": meta.uid }, "status": { "conditions": [condition] } });
+    // By type, so that the other conditions stay.
+    Action::patch(PODS, &meta.namespace, &meta.name, PatchKind::Strategic, &body)
+        .subresource("status")
+        .uid(&meta.uid)
+        .tag("condition")
+}
+
+fn delete(pod: &Object<Pod>) -> Action {
+    let meta = &pod.metadata;
+    Action::delete(PODS, &meta.namespace, &meta.name).uid(&meta.uid).tag("delete")
+}
+
+fn called_off(uid: &str, waited: &Waiting) -> Event {
+    let Waiting { namespace, name, .. } = waited;
+    let meta: ObjectMeta = ObjectMeta {
+        name: name.clone(),
+        namespace: namespace.clone(),
+        uid: uid.to_owned(),
+        ..ObjectMeta::default()
+    };
+    About::of::<Pod, _>(&meta)
+        .normal("TaintManagerEviction", format!("Cancelling deletion of Pod {namespace}/{name}"))
+}

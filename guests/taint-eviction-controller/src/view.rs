@@ -1,0 +1,77 @@
+//! What is read of nodes and pods.
+
+use coxswain_sdk::meta::null_is_default;
+use coxswain_sdk::resource::{NODES, PODS};
+use coxswain_sdk::taints::{Taint, Toleration};
+use coxswain_sdk::{ObjectMeta, Resource, Time, View};
+use serde::Deserialize;
+
+/// A node.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Node {
+    pub metadata: ObjectMeta,
+    pub spec: NodeSpec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct NodeSpec {
+    #[serde(deserialize_with = "null_is_default")]
+    pub taints: Vec<Taint>,
+}
+
+impl View for Node {
+    const RESOURCE: Resource = NODES;
+}
+
+/// A pod.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Pod {
+    pub metadata: ObjectMeta,
+    pub spec: PodSpec,
+    pub status: PodStatus,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodSpec {
+    pub node_name: String,
+    #[serde(deserialize_with = "null_is_default")]
+    pub tolerations: Vec<Toleration>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct PodStatus {
+    #[serde(deserialize_with = "null_is_default")]
+    pub conditions: Vec<PodCondition>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodCondition {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub status: String,
+    pub reason: String,
+    pub last_transition_time: Option<Time>,
+}
+
+impl View for Pod {
+    const RESOURCE: Resource = PODS;
+}
+
+impl Pod {
+    /// The condition of this type, if it is true.
+    pub fn condition(&self, kind: &str) -> Option<&PodCondition> {
+        self.status.conditions.iter().find(|condition| condition.kind == kind && condition.status == "True")
+    }
+
+    /// When it came to its node, as far as that is known.
+    pub fn bound_at(&self) -> Option<Time> {
+        let scheduled = self.condition("PodScheduled").and_then(|condition| condition.last_transition_time);
+        scheduled.max(self.metadata.creation_timestamp)
+    }
+}
