@@ -29,6 +29,9 @@ fn it_is_known_by_the_names_and_flags_of_kubernetes() {
 #[test]
 fn it_reads_of_pods_no_more_than_it_counts() {
     let manifest = manifest_of::<ResourceQuotaController>();
+    assert!(manifest.reads.iter().all(|read| !read.whole));
+    let every = manifest.reads.iter().find(|read| read.resource.resource == "*").unwrap();
+    assert!(every.fields.is_empty(), "{:?}", every.fields);
     let pods = manifest.reads.iter().find(|read| read.resource.resource == "pods").unwrap();
     let terms = |kind: &str| {
         let when = "DuringSchedulingIgnoredDuringExecution";

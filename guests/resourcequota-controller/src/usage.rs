@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use coxswain_sdk::contract::SyncState;
 use coxswain_sdk::resource::EVERY;
-use coxswain_sdk::{Ctx, Object, Query, Resource, Result, Time, View};
+use coxswain_sdk::{Ctx, Object, ObjectMeta, Query, Resource, Result, Time, View};
 use serde::Deserialize;
 
 use crate::evaluators::claims::{self, Claim};
@@ -18,7 +18,10 @@ use crate::view::ResourceQuota;
 
 /// An object that is only counted.
 #[derive(Debug, Deserialize)]
-pub struct Anything {}
+pub struct Anything {
+    #[serde(rename = "metadata")]
+    _metadata: ObjectMeta,
+}
 
 impl View for Anything {
     const RESOURCE: Resource = EVERY;

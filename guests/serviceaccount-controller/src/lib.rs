@@ -35,7 +35,10 @@ impl View for Namespace {
 
 /// Only whether it is there counts.
 #[derive(Debug, Deserialize)]
-struct ServiceAccount {}
+struct ServiceAccount {
+    #[serde(rename = "metadata")]
+    _metadata: ObjectMeta,
+}
 
 impl View for ServiceAccount {
     const RESOURCE: Resource = SERVICE_ACCOUNTS;

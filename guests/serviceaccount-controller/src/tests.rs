@@ -15,6 +15,7 @@ fn scenarios() {
 #[test]
 fn it_keeps_no_field_of_accounts_and_of_namespaces_only_the_phase() {
     let manifest = manifest_of::<ServiceAccountController>();
+    assert!(manifest.reads.iter().all(|read| !read.whole));
     let fields: Vec<_> =
         manifest.reads.iter().map(|read| (read.resource.resource.as_str(), read.fields.join(" "))).collect();
     let wanted = [("namespaces", "status.phase".to_owned()), ("serviceaccounts", String::new())];
