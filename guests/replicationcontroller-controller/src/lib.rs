@@ -25,7 +25,7 @@ impl Controller for ReplicationControllerController {
             .version(env!("CARGO_PKG_VERSION"))
             .event_component("replication-controller")
             .state_format(1, &[])
-            .concurrency(5, "concurrent_rc_syncs")
+            .concurrency(5, "concurrent-rc-syncs")
             .keys_objects("replicationcontrollers", &[REPLICATION_CONTROLLERS])
             .read::<ReplicationController>()
             .read::<Pod>()

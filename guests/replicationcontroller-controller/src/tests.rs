@@ -14,7 +14,7 @@ fn it_is_who_kubernetes_users_know() {
     assert_eq!(manifest.name, "replicationcontroller-controller");
     assert_eq!(manifest.aliases, ["replicationcontroller"]);
     assert_eq!(manifest.event_component, "replication-controller");
-    assert_eq!(manifest.concurrency_flag, "concurrent_rc_syncs");
+    assert_eq!(manifest.concurrency_flag, "concurrent-rc-syncs");
     // ReplicationControllers have no count of terminating pods.
     let fields = &manifest.reads[0].fields;
     assert!(fields.iter().any(|field| field == "spec.selector"), "{fields:?}");
