@@ -1,0 +1,85 @@
+//! Volumes that are attached to nodes: their names, and who attaches them.
+
+use coxswain_sdk::{Ctx, Result};
+use sha2::{Digest, Sha256};
+
+use crate::view::{Driver, Fc, Iscsi, Volume};
+
+const CSI: &str = "kubernetes.io/csi/";
+const FC: &str = "kubernetes.io/fc/";
+const ISCSI: &str = "kubernetes.io/iscsi/";
+
+/// A volume that is attached before it is mounted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attachable {
+    /// Name that nodes list it under.
+    pub name: String,
+    /// The CSI driver that attaches it, and what that calls it. None where the
+    /// node itself does, and only the list has to say so.
+    pub driver: Option<(String, String)>,
+}
+
+impl Attachable {
+    /// What a volume is, if it is attachable at all.
+    pub fn of_volume(ctx: &Ctx<'_>, volume: &Volume) -> Result<Option<Self>> {
+        let spec = &volume.spec;
+        if let Some(csi) = &spec.csi {
+            let needs = ctx.get::<Driver>("", &csi.driver)?.is_none_or(|driver| {
+                // Attaching is the default of a driver that does not say.
+                driver.spec.attach_required != Some(false)
+            });
+            return Ok(needs.then(|| Self::csi(&csi.driver, &csi.volume_handle)));
+        }
+        Ok(spec.fc.as_ref().and_then(Self::fc).or_else(|| spec.iscsi.as_ref().map(Self::iscsi)))
+    }
+
+    /// A volume of a CSI driver.
+    pub fn csi(driver: &str, handle: &str) -> Self {
+        Self { name: format!("{CSI}{driver}^{handle}"), driver: Some((driver.to_owned(), handle.to_owned())) }
+    }
+
+    /// A Fibre Channel volume.
+    pub fn fc(fc: &Fc) -> Option<Self> {
+        let name = match fc.lun {
+            Some(lun) if !fc.target_wwns.is_empty() => format!("{FC}[{}]:{lun}", fc.target_wwns.join(" ")),
+            _ if !fc.wwids.is_empty() => format!("{FC}[{}]", fc.wwids.join(" ")),
+            _ => return None,
+        };
+        Some(Self { name, driver: None })
+    }
+
+    /// An iSCSI volume.
+    pub fn iscsi(iscsi: &Iscsi) -> Self {
+        let name = format!("{ISCSI}{}:{}:{}", iscsi.target_portal, iscsi.iqn, iscsi.lun);
+        Self { name, driver: None }
+    }
+
+    /// What a node lists. None for what is not ours to judge.
+    pub fn of_name(name: &str) -> Option<Self> {
+        if let Some(rest) = name.strip_prefix(CSI) {
+            // As two parts and no more: a third would name another volume.
+            let (driver, handle) = rest.split_once('^')?;
+            return (!handle.contains('^')).then(|| Self::csi(driver, handle));
+        }
+        let passive = name.starts_with(FC) || name.starts_with(ISCSI);
+        passive.then(|| Self { name: name.to_owned(), driver: None })
+    }
+
+    /// Name of the object that has it attached to a node.
+    pub fn attachment_name(&self, node: &str) -> Option<String> {
+        let (driver, handle) = self.driver.as_ref()?;
+        let mut hash = Sha256::new();
+        for part in [handle, driver, node] {
+            hash.update(part.as_bytes());
+        }
+        let digits = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        Some(format!("csi-{digits}"))
+    }
+}
+
+/// Whether a volume may be attached to several nodes at once. One that does not
+/// say is left to its driver.
+pub fn is_shareable(access_modes: &[String]) -> bool {
+    access_modes.is_empty()
+        || access_modes.iter().any(|mode| matches!(mode.as_str(), "ReadWriteMany" | "ReadOnlyMany"))
+}

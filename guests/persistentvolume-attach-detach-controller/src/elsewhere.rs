@@ -1,0 +1,103 @@
+//! Where else a volume is that only one node may have.
+
+use std::collections::BTreeSet;
+
+use coxswain_sdk::{Ctx, Query, Result};
+
+use crate::view::{Attachment, Node, Pod};
+use crate::wants::{BY_NODE, Wanted};
+
+/// Index of attachments by volume.
+pub const BY_VOLUME: &str = "volume";
+/// Index of nodes by what they list.
+pub const BY_LISTED: &str = "listed";
+
+/// Where a volume is, besides this node.
+#[derive(Debug, PartialEq)]
+pub enum Elsewhere {
+    /// Nowhere.
+    Nowhere,
+    /// On its way to another node, or from there.
+    OnTheWay,
+    /// At these nodes.
+    At(BTreeSet<String>),
+}
+
+/// Looks for a volume at other nodes.
+pub fn elsewhere(ctx: &Ctx<'_>, here: &str, wanted: &Wanted) -> Result<Elsewhere> {
+    let mut at = BTreeSet::new();
+    let mut leaving = BTreeSet::new();
+    let mut coming = false;
+    if let (Some((driver, _)), Some(object)) = (&wanted.volume.driver, &wanted.object) {
+        let query = Query::all().index(BY_VOLUME, &[&object.metadata.name]);
+        for attachment in ctx.list::<Attachment>(query)? {
+            let spec = &attachment.spec;
+            if spec.node_name == here || spec.attacher != *driver {
+                continue;
+            }
+            if attachment.metadata.is_deleting() {
+                leaving.insert(spec.node_name.clone());
+            } else if attachment.status.attached {
+                at.insert(spec.node_name.clone());
+            } else {
+                coming = true;
+            }
+        }
+    }
+    for node in ctx.list::<Node>(Query::all().index(BY_LISTED, &[&wanted.volume.name]))? {
+        let name = &node.metadata.name;
+        if name != here && !leaving.contains(name) {
+            at.insert(name.clone());
+        }
+    }
+    Ok(if !at.is_empty() {
+        Elsewhere::At(at)
+    } else if coming || !leaving.is_empty() {
+        Elsewhere::OnTheWay
+    } else {
+        Elsewhere::Nowhere
+    })
+}
+
+/// Says who has the volume. Users of other namespaces are only counted.
+pub fn in_words(ctx: &Ctx<'_>, wanted: &Wanted, nodes: &BTreeSet<String>) -> Result<String> {
+    let namespace = wanted.pods.first().map(|pod| pod.metadata.namespace.as_str()).unwrap_or_default();
+    let mut here: Vec<String> = Vec::new();
+    let mut others = 0;
+    for node in nodes {
+        for pod in ctx.list::<Pod>(Query::all().index(BY_NODE, &[node]))? {
+            if pod.has_ended() || !uses(&pod, wanted) {
+                continue;
+            }
+            if pod.metadata.namespace == namespace {
+                here.push(pod.metadata.name.clone());
+            } else {
+                others += 1;
+            }
+        }
+    }
+    let and =
+        if others > 0 { format!(" and {others} pod(s) in different namespaces") } else { String::new() };
+    Ok(match (here.is_empty(), others) {
+        (true, 0) => {
+            "Volume is already exclusively attached to one node and can't be attached to another".to_owned()
+        }
+        (true, others) => format!("Volume is already used by {others} pod(s) in different namespaces"),
+        (false, _) => format!("Volume is already used by pod(s) {}{and}", here.join(", ")),
+    })
+}
+
+/// Whether a pod uses the volume through the claim that it is bound to.
+fn uses(pod: &Pod, wanted: &Wanted) -> bool {
+    let Some(claim) = wanted.object.as_ref().and_then(|object| object.spec.claim_ref.as_ref()) else {
+        return false;
+    };
+    claim.namespace == pod.metadata.namespace
+        && pod.spec.volumes.iter().any(|volume| match (&volume.persistent_volume_claim, &volume.ephemeral) {
+            (Some(source), _) => source.claim_name == claim.name,
+            (None, Some(_)) => {
+                coxswain_sdk::volumes::template_claim_name(&pod.metadata.name, &volume.name) == claim.name
+            }
+            (None, None) => false,
+        })
+}

@@ -1,0 +1,68 @@
+//! What is kept of a node between reconciles, and why it cannot be derived.
+//!
+//! - Since when a volume waits to be detached: pods that wanted it are gone. A
+//!   loss starts the wait for the kubelet anew.
+//! - Volumes that were taken off the node's list to be detached: if the volume
+//!   object is gone as well, nothing else tells that the attachment may go.
+//! - Volumes that the kubelet had in use: once the node object is gone, so is
+//!   that. A loss means that all are taken to be in use.
+//! - What pods were told last about a volume. A loss repeats an event.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use coxswain_sdk::{Ctx, Plan, from_json};
+use serde::{Deserialize, Serialize};
+
+/// What is kept of a node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Memory {
+    /// When each volume was first seen to be unwanted, in Unix seconds.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unwanted: BTreeMap<String, i64>,
+    /// Volumes that were taken off the list to be detached.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub leaving: BTreeSet<String>,
+    /// Attached volumes that the kubelet has in use.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub in_use: BTreeSet<String>,
+    /// What was told last of a volume, and when.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub told: BTreeMap<String, Told>,
+}
+
+/// What was told, and when.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Told {
+    /// In words.
+    pub text: String,
+    /// In Unix seconds.
+    pub at: i64,
+}
+
+impl Memory {
+    /// What was kept. None if it was lost, or there was nothing.
+    pub fn recall(ctx: &Ctx<'_>) -> Option<Self> {
+        from_json(ctx.state()?).ok()
+    }
+
+    /// Keeps this, if it differs from what is kept.
+    pub fn keep(&self, before: Option<&Self>, plan: &mut Plan) {
+        match before {
+            Some(before) if before == self => {}
+            Some(_) if *self == Self::default() => drop(plan.clear()),
+            None if *self == Self::default() => {}
+            // Texts, numbers and lists always have a JSON form.
+            _ => drop(plan.keep(serde_json::to_string(self).unwrap_or_default())),
+        }
+    }
+
+    /// Forgets volumes other than these.
+    pub fn retain(&mut self, is_known: impl Fn(&str) -> bool) {
+        self.unwanted.retain(|name, _| is_known(name));
+        self.leaving.retain(|name| is_known(name));
+        self.in_use.retain(|name| is_known(name));
+        self.told.retain(|name, _| is_known(name));
+    }
+}

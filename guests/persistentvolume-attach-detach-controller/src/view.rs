@@ -1,0 +1,402 @@
+//! What is read of nodes, pods, claims, volumes, drivers and attachments.
+
+use coxswain_sdk::claim::HasMetadata;
+use coxswain_sdk::meta::{NoAnnotations, null_is_default};
+use coxswain_sdk::resource::{
+    CSI_DRIVERS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, VOLUME_ATTACHMENTS,
+};
+use coxswain_sdk::volumes::ClaimSource;
+use coxswain_sdk::{ObjectMeta, Resource, Time, View};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// A node.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Node {
+    /// Metadata.
+    pub metadata: ObjectMeta<NodeAnnotations>,
+    /// Spec.
+    pub spec: NodeSpec,
+    /// Status.
+    pub status: NodeStatus,
+}
+
+/// Annotations of nodes.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct NodeAnnotations {
+    /// That its kubelet leaves attaching to the controller.
+    #[serde(rename = "volumes.kubernetes.io/controller-managed-attach-detach")]
+    pub managed: Option<String>,
+}
+
+/// What is read of a node's spec.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct NodeSpec {
+    /// Taints.
+    #[serde(deserialize_with = "null_is_default")]
+    pub taints: Vec<Taint>,
+}
+
+/// What is read of a taint.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Taint {
+    /// Its key.
+    pub key: String,
+}
+
+/// What is read of a node's status.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeStatus {
+    /// Conditions.
+    #[serde(deserialize_with = "null_is_default")]
+    pub conditions: Vec<Condition>,
+    /// Volumes that may be mounted, as written here.
+    #[serde(deserialize_with = "null_is_default")]
+    pub volumes_attached: Vec<Listed>,
+    /// Volumes that are, or are about to be, mounted, as the kubelet says.
+    #[serde(deserialize_with = "null_is_default")]
+    pub volumes_in_use: Vec<String>,
+}
+
+/// What is read of a condition.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Condition {
+    /// What it is about.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+}
+
+/// A volume in a node's list of attached ones.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Listed {
+    /// Its unique name.
+    pub name: String,
+    /// Where the node finds it, if that is known.
+    pub device_path: String,
+}
+
+impl Node {
+    /// Whether its kubelet says that it is ready.
+    pub fn is_ready(&self) -> bool {
+        self.status.conditions.iter().any(|condition| condition.kind == "Ready" && condition.status == "True")
+    }
+
+    /// Whether somebody has vouched for it being shut down.
+    pub fn is_out_of_service(&self) -> bool {
+        self.spec.taints.iter().any(|taint| taint.key == "node.kubernetes.io/out-of-service")
+    }
+}
+
+impl View for Node {
+    const RESOURCE: Resource = NODES;
+}
+
+/// A pod.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Pod {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Spec.
+    pub spec: PodSpec,
+    /// Status.
+    pub status: PodStatus,
+}
+
+/// What is read of a pod's spec.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodSpec {
+    /// The node it is bound to.
+    pub node_name: String,
+    /// Its volumes.
+    #[serde(deserialize_with = "null_is_default")]
+    pub volumes: Vec<PodVolume>,
+}
+
+/// What is read of a pod's volume.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodVolume {
+    /// Name within the pod.
+    pub name: String,
+    /// The claim it is.
+    pub persistent_volume_claim: Option<ClaimSource>,
+    /// The template of the claim that is made for it, as it came.
+    pub ephemeral: Option<Box<RawValue>>,
+    /// Fibre Channel.
+    pub fc: Option<Fc>,
+    /// iSCSI.
+    pub iscsi: Option<Iscsi>,
+}
+
+/// A Fibre Channel volume.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Fc {
+    /// Worldwide names of targets.
+    #[serde(rename = "targetWWNs", deserialize_with = "null_is_default")]
+    pub target_wwns: Vec<String>,
+    /// Logical unit.
+    pub lun: Option<i32>,
+    /// Worldwide identifiers.
+    #[serde(deserialize_with = "null_is_default")]
+    pub wwids: Vec<String>,
+}
+
+/// An iSCSI volume.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Iscsi {
+    /// Where the target is.
+    pub target_portal: String,
+    /// Its qualified name.
+    pub iqn: String,
+    /// Logical unit.
+    pub lun: i32,
+}
+
+/// What is read of a pod's status.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodStatus {
+    /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
+    pub phase: String,
+    /// States of its containers.
+    #[serde(deserialize_with = "null_is_default")]
+    pub container_statuses: Vec<ContainerStatus>,
+    /// States of its init containers.
+    #[serde(deserialize_with = "null_is_default")]
+    pub init_container_statuses: Vec<ContainerStatus>,
+}
+
+/// What is read of a container's state.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ContainerStatus {
+    /// The state.
+    pub state: ContainerState,
+}
+
+/// The state of a container.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ContainerState {
+    /// Set while it runs.
+    pub running: Option<Running>,
+}
+
+/// That a container runs.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Running {}
+
+impl Pod {
+    /// Whether it has ended: by its phase, or since it is being deleted and
+    /// none of its containers runs.
+    pub fn has_ended(&self) -> bool {
+        let running = |status: &ContainerStatus| status.state.running.is_some();
+        matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
+            || self.metadata.is_deleting()
+                && !self.status.container_statuses.iter().any(running)
+                && !self.status.init_container_statuses.iter().any(running)
+    }
+}
+
+impl View for Pod {
+    const RESOURCE: Resource = PODS;
+}
+
+impl HasMetadata for Pod {
+    type Annotations = NoAnnotations;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+}
+
+/// A claim.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Claim {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Spec.
+    pub spec: ClaimSpec,
+    /// Status.
+    pub status: ClaimStatus,
+}
+
+/// What is read of a claim's spec.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClaimSpec {
+    /// The volume.
+    pub volume_name: String,
+}
+
+/// What is read of a claim's status.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ClaimStatus {
+    /// `Pending`, `Bound` or `Lost`.
+    pub phase: String,
+}
+
+impl View for Claim {
+    const RESOURCE: Resource = PERSISTENT_VOLUME_CLAIMS;
+}
+
+/// A volume.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Volume {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Spec.
+    pub spec: VolumeSpec,
+}
+
+/// What is read of a volume's spec.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VolumeSpec {
+    /// How it may be mounted.
+    #[serde(deserialize_with = "null_is_default")]
+    pub access_modes: Vec<String>,
+    /// The claim it is for.
+    pub claim_ref: Option<ClaimRef>,
+    /// CSI.
+    pub csi: Option<Csi>,
+    /// Fibre Channel.
+    pub fc: Option<Fc>,
+    /// iSCSI.
+    pub iscsi: Option<Iscsi>,
+}
+
+/// A reference to a claim.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ClaimRef {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Uid.
+    pub uid: String,
+}
+
+/// A CSI volume.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Csi {
+    /// The driver.
+    pub driver: String,
+    /// What the driver calls it.
+    pub volume_handle: String,
+}
+
+impl View for Volume {
+    const RESOURCE: Resource = PERSISTENT_VOLUMES;
+}
+
+/// A CSI driver.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Driver {
+    /// Spec.
+    pub spec: DriverSpec,
+}
+
+/// What is read of a driver's spec.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DriverSpec {
+    /// Whether its volumes are attached before they are mounted.
+    pub attach_required: Option<bool>,
+}
+
+impl View for Driver {
+    const RESOURCE: Resource = CSI_DRIVERS;
+}
+
+/// An attachment.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Attachment {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Spec.
+    pub spec: AttachmentSpec,
+    /// Status.
+    pub status: AttachmentStatus,
+}
+
+/// What is read of an attachment's spec.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AttachmentSpec {
+    /// The driver.
+    pub attacher: String,
+    /// The node.
+    pub node_name: String,
+    /// What is attached.
+    pub source: AttachmentSource,
+}
+
+/// What is attached.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AttachmentSource {
+    /// A volume.
+    pub persistent_volume_name: Option<String>,
+}
+
+/// What is read of an attachment's status.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AttachmentStatus {
+    /// Whether the driver has attached it.
+    pub attached: bool,
+    /// Why it has not.
+    pub attach_error: Option<AttachError>,
+}
+
+/// Why a driver could not attach.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct AttachError {
+    /// In words.
+    pub message: String,
+    /// When.
+    pub time: Option<Time>,
+}
+
+impl View for Attachment {
+    const RESOURCE: Resource = VOLUME_ATTACHMENTS;
+}
+
+/// What is read of a node past the cache.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct LiveNode {
+    /// Status.
+    pub status: LiveStatus,
+}
+
+/// What is read of its status.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LiveStatus {
+    /// Volumes that are, or are about to be, mounted.
+    #[serde(deserialize_with = "null_is_default")]
+    pub volumes_in_use: Vec<String>,
+}

@@ -1,0 +1,110 @@
+//! What the pods of a node need attached to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use coxswain_sdk::volumes::{is_made_for, template_claim_name};
+use coxswain_sdk::{Ctx, Object, Query, Result};
+
+use crate::attachable::{Attachable, is_shareable};
+use crate::view::{Claim, Pod, PodVolume, Volume};
+
+/// Index of pods by node.
+pub const BY_NODE: &str = "node";
+/// Index of volumes by the claim they are for.
+pub const BY_CLAIM: &str = "claim";
+const BOUND: &str = "Bound";
+
+/// A volume that is wanted.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The volume.
+    pub volume: Attachable,
+    /// Its name in words to users: of the volume object, or within the pod.
+    pub title: String,
+    /// The volume object, if there is one.
+    pub object: Option<Object<Volume>>,
+    /// Whether it may be attached to other nodes as well.
+    pub shareable: bool,
+    /// The pods that want it.
+    pub pods: Vec<Object<Pod>>,
+}
+
+/// What a node's pods need.
+#[derive(Debug, Default)]
+pub struct Wants {
+    /// Volumes to attach, by unique name.
+    pub wanted: BTreeMap<String, Wanted>,
+    /// Unique names of further volumes that must stay attached: a pod still
+    /// names the claim they are for, though the two are no longer in order.
+    pub kept: BTreeSet<String>,
+}
+
+impl Wants {
+    /// What the pods of this node need.
+    pub fn of_node(ctx: &Ctx<'_>, node: &str) -> Result<Self> {
+        let mut wants = Self::default();
+        for pod in ctx.list::<Pod>(Query::all().index(BY_NODE, &[node]))? {
+            if pod.has_ended() {
+                continue;
+            }
+            for volume in &pod.spec.volumes {
+                wants.add(ctx, &pod, volume)?;
+            }
+        }
+        Ok(wants)
+    }
+
+    /// Whether a volume must stay.
+    pub fn keeps(&self, name: &str) -> bool {
+        self.wanted.contains_key(name) || self.kept.contains(name)
+    }
+
+    fn add(&mut self, ctx: &Ctx<'_>, pod: &Object<Pod>, volume: &PodVolume) -> Result<()> {
+        let inline = volume.fc.as_ref().and_then(Attachable::fc);
+        if let Some(inline) = inline.or_else(|| volume.iscsi.as_ref().map(Attachable::iscsi)) {
+            self.want(pod, inline, &volume.name, None);
+            return Ok(());
+        }
+        let claim_name = match (&volume.persistent_volume_claim, &volume.ephemeral) {
+            (Some(source), _) => source.claim_name.clone(),
+            (None, Some(_)) => template_claim_name(&pod.metadata.name, &volume.name),
+            (None, None) => return Ok(()),
+        };
+        let namespace = &pod.metadata.namespace;
+        let made_here = volume.persistent_volume_claim.is_none();
+        let claim = ctx.get::<Claim>(namespace, &claim_name)?;
+        if let Some(claim) = claim.filter(|claim| {
+            claim.status.phase == BOUND && (!made_here || is_made_for(&claim.metadata, &pod.metadata))
+        }) {
+            if let Some(object) = ctx.get::<Volume>("", &claim.spec.volume_name)? {
+                let uid = object.spec.claim_ref.as_ref().map(|claim_ref| claim_ref.uid.as_str());
+                if uid == Some(&claim.metadata.uid) {
+                    if let Some(volume) = Attachable::of_volume(ctx, &object)? {
+                        self.want(pod, volume, &object.metadata.name.clone(), Some(object));
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        for object in ctx.list::<Volume>(Query::all().index(BY_CLAIM, &[namespace, &claim_name]))? {
+            if let Some(volume) = Attachable::of_volume(ctx, &object)? {
+                self.kept.insert(volume.name);
+            }
+        }
+        Ok(())
+    }
+
+    fn want(&mut self, pod: &Object<Pod>, volume: Attachable, title: &str, object: Option<Object<Volume>>) {
+        let shareable = object.as_ref().is_none_or(|object| is_shareable(&object.spec.access_modes));
+        let wanted = self.wanted.entry(volume.name.clone()).or_insert_with(|| Wanted {
+            volume,
+            title: title.to_owned(),
+            object,
+            shareable,
+            pods: Vec::new(),
+        });
+        if !wanted.pods.iter().any(|known| known.metadata.uid == pod.metadata.uid) {
+            wanted.pods.push(pod.clone());
+        }
+    }
+}
