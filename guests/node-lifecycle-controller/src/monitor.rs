@@ -1,0 +1,193 @@
+//! All nodes together: who came and went, who is not heard of any more, and
+//! whose pods are to be evicted.
+//!
+//! In: all nodes and their leases, once a period. Out: events, conditions of
+//! nodes that are not heard of, and taints that evict, as fast as the zones
+//! allow.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use coxswain_sdk::taints::{NO_EXECUTE, has};
+use coxswain_sdk::{About, Action, Ctx, Object, ObjectMeta, Plan, Query, Result, Step, Time};
+use serde_json::Map;
+
+use crate::health::{self, Health};
+use crate::memory::{Memory, Writer};
+use crate::settings::Settings;
+use crate::view::{Lease, Node};
+use crate::zones::{self, Census, Limiter};
+use crate::{node, taints};
+
+/// Namespace of the leases of nodes.
+const LEASE_NAMESPACE: &str = "kube-node-lease";
+/// Label of nodes that do not count when zones are judged.
+const EXCLUDED: &str = "node.kubernetes.io/exclude-disruption";
+/// How long a node whose conditions were just written is left to its own key,
+/// which puts the taints on that keep pods away: two writes at once would only
+/// get into each other's way.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// One look at all nodes.
+pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
+    let settings = Settings::of(ctx)?;
+    let now = ctx.now();
+    let nodes = ctx.list::<Node>(Query::all())?;
+    let leases = ctx.list::<Lease>(Query::all().namespace(LEASE_NAMESPACE))?;
+    let leases: BTreeMap<&str, &Lease> =
+        leases.iter().map(|lease| (lease.metadata.name.as_str(), &**lease)).collect();
+    let memory = Memory::read(ctx.state().unwrap_or_default());
+    let mut plan = Plan::new();
+    report_changes(&memory, &nodes, &mut plan);
+
+    let healths: Vec<Health> = nodes
+        .iter()
+        .map(|node| {
+            let known = memory.nodes.get(node.metadata.name.as_str());
+            let before = known.filter(|(uid, _)| *uid == node.metadata.uid).map(|(_, health)| *health);
+            Health::observe(before, node, leases.get(node.metadata.name.as_str()).copied(), now)
+        })
+        .collect();
+
+    let mut reports = Vec::new();
+    let mut census: BTreeMap<String, Census> = BTreeMap::new();
+    for (node, health) in nodes.iter().zip(&healths) {
+        let deadline = health.deadline(&settings);
+        let report = if now > deadline { health::report(node, now) } else { None };
+        if now <= deadline && !node.is_unknown() {
+            plan.come_back(deadline + Duration::from_millis(1));
+        }
+        let ready = report.is_none() && node.ready().is_some_and(|ready| ready.status == "True");
+        reports.extend(report);
+        if !node.metadata.labels.contains_key(EXCLUDED) {
+            census.entry(zones::zone_of(&node.metadata.labels)).or_default().count(ready);
+        }
+    }
+    let all_down = zones::all_down(&census, &settings);
+    let mut limiters = limiters(ctx, &memory, &nodes, &census, all_down, &settings);
+    if reports.is_empty() {
+        plan.quiet(u32::try_from(settings.period.as_millis()).unwrap_or(u32::MAX));
+        let writes =
+            if all_down { acquit(&nodes, &census) } else { evict(&nodes, &mut limiters, now, &mut plan) };
+        plan.then(Step::new(writes).or_go_on());
+    } else {
+        // Who is tainted is decided once the conditions are written.
+        plan.quiet(SETTLE.as_millis() as u32);
+        plan.come_back(now + SETTLE);
+        plan.then(Step::new(reports).or_go_on());
+    }
+
+    // We see again: whoever was not heard of gets another chance.
+    let again = memory.all_down && !all_down;
+    let mut writer = Writer::default();
+    writer.all_down(all_down);
+    limiters.iter().for_each(|(name, limiter)| writer.zone(name, limiter));
+    for (node, mut health) in nodes.iter().zip(healths) {
+        if again {
+            health.alive = now;
+        }
+        writer.node(&node.metadata.name, &node.metadata.uid, &health);
+    }
+    let kept = writer.finish();
+    if ctx.state() != Some(kept.as_str()) {
+        plan.keep(kept);
+    }
+    Ok(plan)
+}
+
+/// Events of nodes that came and went.
+fn report_changes(memory: &Memory<'_>, nodes: &[Object<Node>], plan: &mut Plan) {
+    let mut gone = memory.nodes.clone();
+    for node in nodes {
+        let name = &node.metadata.name;
+        if gone.remove(name.as_str()).is_none() {
+            let message = format!("Node {name} event: Registered Node {name} in Controller");
+            plan.event(About::of::<Node, _>(&node.metadata).normal("RegisteredNode", message));
+        }
+    }
+    for (name, (uid, _)) in gone {
+        let meta: ObjectMeta =
+            ObjectMeta { name: name.to_owned(), uid: uid.to_owned(), ..ObjectMeta::default() };
+        let message = format!("Node {name} event: Removing Node {name} from Controller");
+        plan.event(About::of::<Node, _>(&meta).normal("RemovingNode", message));
+    }
+}
+
+/// The limiter of each zone that has nodes, set to its present rate.
+fn limiters(
+    ctx: &Ctx<'_>,
+    memory: &Memory<'_>,
+    nodes: &[Object<Node>],
+    census: &BTreeMap<String, Census>,
+    all_down: bool,
+    settings: &Settings,
+) -> BTreeMap<String, Limiter> {
+    let now = ctx.now();
+    let mut limiters = BTreeMap::new();
+    for node in nodes {
+        let zone = zones::zone_of(&node.metadata.labels);
+        if limiters.contains_key(&zone) {
+            continue;
+        }
+        let rate = zones::rate(census.get(&zone).copied(), all_down, settings);
+        let mut limiter = memory.zones.get(zone.as_str()).copied().unwrap_or(Limiter::new(rate, now));
+        limiter.set_rate(rate, now);
+        // Who passed and was not tainted after all makes room for another try.
+        let tag = evict_tag(&zone);
+        if ctx.results().iter().any(|result| result.tag == tag) {
+            limiter.next = now;
+        }
+        limiters.insert(zone, limiter);
+    }
+    limiters
+}
+
+fn evict_tag(zone: &str) -> String {
+    ["evict ", zone].concat()
+}
+
+/// Takes the taints that evict off the nodes of all zones that count.
+fn acquit(nodes: &[Object<Node>], census: &BTreeMap<String, Census>) -> Vec<Action> {
+    let counted = nodes.iter().filter(|node| census.contains_key(&zones::zone_of(&node.metadata.labels)));
+    let acquitted = counted.filter_map(|node| {
+        let mut wanted = node.spec.taints.clone();
+        taints::remove_evicting(&mut wanted);
+        node::patch(node, wanted, Map::new())
+    });
+    acquitted.collect()
+}
+
+/// Taints the nodes that are not ready, those first that have not been for
+/// longest, as fast as each zone allows.
+fn evict(
+    nodes: &[Object<Node>],
+    limiters: &mut BTreeMap<String, Limiter>,
+    now: Time,
+    plan: &mut Plan,
+) -> Vec<Action> {
+    let mut waiting: Vec<(Option<Time>, &str, &Object<Node>, &'static str)> = Vec::new();
+    for node in nodes {
+        if let Some((key, opposite)) = taints::evicting(node)
+            && !has(&node.spec.taints, key, NO_EXECUTE)
+            // The node's own key turns that one into the other.
+            && !has(&node.spec.taints, opposite, NO_EXECUTE)
+        {
+            let since = node.ready().and_then(|ready| ready.last_transition_time);
+            waiting.push((since, &node.metadata.name, node, key));
+        }
+    }
+    waiting.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+    let mut writes = Vec::new();
+    for (_, _, node, key) in waiting {
+        let zone = zones::zone_of(&node.metadata.labels);
+        let Some(limiter) = limiters.get_mut(&zone) else { continue };
+        if limiter.pass(now) {
+            let mut wanted = taints::follow(node, now);
+            taints::put(&mut wanted, key, NO_EXECUTE, now);
+            writes.extend(node::patch(node, wanted, Map::new()).map(|write| write.tag(&evict_tag(&zone))));
+        } else if let Some(chance) = limiter.next_chance() {
+            plan.come_back(chance);
+        }
+    }
+    writes
+}

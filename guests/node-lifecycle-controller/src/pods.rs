@@ -1,0 +1,66 @@
+//! Pods of a node that is not heard of: none of them can be said to be ready.
+//!
+//! The state of a node's key holds since when the node is not heard of, and the
+//! uids of pods seen not ready since. Each pod is marked once: one that turns
+//! ready afterwards has a kubelet that lives, and must not be fought over.
+
+use std::collections::BTreeSet;
+
+use coxswain_sdk::contract::PatchKind;
+use coxswain_sdk::resource::PODS;
+use coxswain_sdk::{About, Action, Ctx, Plan, Query, Result, Step};
+use serde_json::json;
+
+use crate::view::{Node, Pod, READY};
+
+/// Index of pods by the node they are bound to.
+pub const BY_NODE: &str = "node";
+
+/// Marks what is to be marked, if the node is not heard of.
+pub fn mark(ctx: &Ctx<'_>, node: &Node, plan: &mut Plan) -> Result<()> {
+    let Some(ready) = node.ready().filter(|_| node.is_unknown()) else {
+        if ctx.state().is_some() {
+            plan.clear();
+        }
+        return Ok(());
+    };
+    let since = ready.last_transition_time.map(|time| time.to_string()).unwrap_or_default();
+    let mut lines = ctx.state().unwrap_or_default().lines();
+    // What was kept of an earlier time is of no account.
+    let same_time = lines.next() == Some(since.as_str());
+    let before: BTreeSet<&str> = lines.filter(|_| same_time).collect();
+
+    let pods = ctx.list::<Pod>(Query::all().index(BY_NODE, &[&node.metadata.name]))?;
+    let mut marked = BTreeSet::new();
+    let mut writes = Vec::new();
+    for pod in &pods {
+        let meta = &pod.metadata;
+        if before.contains(meta.uid.as_str()) || !pod.may_be_ready() {
+            marked.insert(meta.uid.as_str());
+            continue;
+        }
+        let condition = json!({
+            "type": READY,
+            "status": "False",
+            "lastTransitionTime": ctx.now().whole_seconds(),
+        });
+        let body = json!({ "metadata": { "uid": meta.uid }, "status": { "conditions": [condition] } });
+        // By type, so that the other conditions stay.
+        let write = Action::patch(PODS, &meta.namespace, &meta.name, PatchKind::Strategic, &body)
+            .subresource("status")
+            .uid(&meta.uid)
+            .tag("pod")
+            .on_success(About::of::<Pod, _>(meta).warning("NodeNotReady", "Node is not ready"));
+        writes.push(write);
+    }
+    plan.then(Step::new(writes).or_go_on());
+    if !same_time || marked != before {
+        let mut state = since;
+        for uid in marked {
+            state.push('\n');
+            state.push_str(uid);
+        }
+        plan.keep(state);
+    }
+    Ok(())
+}
