@@ -278,11 +278,11 @@ fn patch_object(
     let mut after = before.clone();
     match patch.kind {
         PatchKind::Merge => merge::apply(&mut after, &body),
-        PatchKind::Strategic => strategic(&mut after, &body, ""),
-        PatchKind::Json | PatchKind::Apply => {
-            return Err(
-                "scenarios cannot carry out JSON patches and applies yet; use a merge patch".to_owned()
-            );
+        // An apply is taken for a strategic merge: who owned what is not known,
+        // so nothing is taken away.
+        PatchKind::Strategic | PatchKind::Apply => strategic(&mut after, &body, ""),
+        PatchKind::Json => {
+            return Err("scenarios cannot carry out JSON patches yet; use a merge patch".to_owned());
         }
     }
     // A subresource changes itself alone, the object everything else.
@@ -296,7 +296,9 @@ fn patch_object(
             (_, None) => {}
         }
     } else {
-        result[subresource] = after[subresource].clone();
+        // An approval is a part of the status.
+        let field = if subresource == "approval" { "status" } else { subresource };
+        result[field] = after[field].clone();
         // Annotations can be written along with a status.
         if subresource == "status" {
             match (after["metadata"].get("annotations"), result["metadata"].as_object_mut()) {

@@ -1,0 +1,70 @@
+//! The approver of kubelets' client certificates: approves what RBAC lets the
+//! asking user have.
+//!
+//! In: CertificateSigningRequests of the signer
+//! `kubernetes.io/kube-apiserver-client-kubelet`, and answers to
+//! SubjectAccessReviews. Out: the condition `Approved`. Nothing is kept between
+//! reconciles: how long it waits before it asks again follows from the
+//! request's age.
+//!
+//! Rules: <https://kubernetes.io/docs/reference/access-authn-authz/kubelet-tls-bootstrapping/>.
+
+mod reconcile;
+#[cfg(test)]
+mod tests;
+
+use coxswain_sdk::contract::LookupRule;
+use coxswain_sdk::csr::SigningRequest;
+use coxswain_sdk::meta::null_is_default;
+use coxswain_sdk::resource::CERTIFICATE_SIGNING_REQUESTS;
+use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Resource, Result, View};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// Reviews of what somebody may do.
+pub const SUBJECT_ACCESS_REVIEWS: Resource =
+    Resource::new("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview");
+
+/// Who asks, besides the name.
+#[derive(Debug, Deserialize)]
+pub struct Asking {
+    #[serde(default)]
+    spec: Asker,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Asker {
+    uid: String,
+    #[serde(deserialize_with = "null_is_default")]
+    groups: Vec<String>,
+    #[serde(deserialize_with = "null_is_default")]
+    extra: Map<String, Value>,
+}
+
+impl View for Asking {
+    const RESOURCE: Resource = CERTIFICATE_SIGNING_REQUESTS;
+}
+
+/// The controller.
+#[derive(Debug)]
+pub struct CsrApproving;
+
+impl Controller for CsrApproving {
+    fn declare() -> Declaration {
+        Declaration::new("certificatesigningrequest-approving-controller")
+            .alias("csrapproving")
+            .version(env!("CARGO_PKG_VERSION"))
+            .keys_objects("certificatesigningrequests", &[CERTIFICATE_SIGNING_REQUESTS])
+            .read::<SigningRequest>()
+            .read::<Asking>()
+            .write(CERTIFICATE_SIGNING_REQUESTS, "approval", &["patch"])
+            .lookup(LookupRule::Review(SUBJECT_ACCESS_REVIEWS.to_wire()))
+    }
+
+    fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
+        reconcile::reconcile(ctx)
+    }
+}
+
+coxswain_sdk::export!(CsrApproving);
