@@ -1,0 +1,61 @@
+//! The cron job controller: makes Jobs by the clock.
+//!
+//! In: a CronJob and the Jobs it controls. Out: a Job when a run is due, its
+//! record in the CronJob's status, and deletions beyond the history limits.
+//!
+//! A run is made first and recorded (`status.active`, `status.lastScheduleTime`)
+//! once its Job shows. The Job's name ends in the minute it was scheduled for and
+//! its annotation has the exact time, so that a run which was made and not
+//! recorded (the manager died, or the answer was lost) is found, recorded and
+//! not made again. How clocks that are changed are treated is said in
+//! [`schedule`].
+//!
+//! State: the schedule as of the last reconcile. A schedule that has changed since
+//! is not applied to times past: its first run is the next one. Lost, a run that
+//! the new schedule would have had since the last one is made up for at once, as
+//! after any restart.
+//!
+//! Rules: <https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/>.
+
+mod civil;
+mod history;
+mod job;
+mod reconcile;
+mod record;
+pub mod schedule;
+#[cfg(test)]
+mod tests;
+mod timing;
+mod view;
+pub mod zone;
+
+use coxswain_sdk::resource::{CRON_JOBS, JOBS};
+use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result};
+
+pub use view::{CronJob, Job};
+
+/// The controller.
+#[derive(Debug)]
+pub struct CronJobController;
+
+impl Controller for CronJobController {
+    fn declare() -> Declaration {
+        Declaration::new("cronjob-controller")
+            .alias("cronjob")
+            .version(env!("CARGO_PKG_VERSION"))
+            .state_format(1, &[])
+            .concurrency(5, "concurrent-cron-job-syncs")
+            .keys_objects("cronjobs", &[CRON_JOBS])
+            .read::<CronJob>()
+            .read::<Job>()
+            .write(JOBS, "", &["create", "delete"])
+            .write(CRON_JOBS, "status", &["patch"])
+            .lookup_get(JOBS, "")
+    }
+
+    fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
+        reconcile::reconcile(ctx)
+    }
+}
+
+coxswain_sdk::export!(CronJobController);

@@ -1,0 +1,201 @@
+//! What is to be done about a CronJob.
+
+use coxswain_sdk::contract::Failure;
+use coxswain_sdk::resource::{CRON_JOBS, JOBS};
+use coxswain_sdk::{About, Action, Ask, Ctx, Error, Object, Plan, Query, Result, Step, Time, from_json};
+
+use crate::history;
+use crate::job;
+use crate::record::{Record, record};
+use crate::schedule::{Missed, Overdue, Schedule, next_after_now, overdue};
+use crate::timing::{fingerprint, names_zone, rfc1123, schedule_of, zone_of};
+use crate::view::{CronJob, Job, Reference, Status};
+
+const CREATE: &str = "create";
+
+/// Decides about the CronJob of the key.
+pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
+    let mut plan = Plan::new();
+    let Some(cron_job) = ctx.primary::<CronJob>()? else { return Ok(plan) };
+    let meta = &cron_job.metadata;
+    let jobs: Vec<Object<Job>> =
+        ctx.list(Query::all().namespace(&meta.namespace).controlled_by(&meta.uid))?;
+
+    plan.then(Step::new(history::trim(&cron_job, &jobs)).or_go_on());
+    let Record { status, events } = record(ctx, &cron_job, &jobs)?;
+    for event in events {
+        plan.event(event);
+    }
+    tell_failures(ctx, &cron_job, &mut plan);
+    let start = if meta.is_deleting() { Start::default() } else { due(ctx, &cron_job, &status, &mut plan)? };
+
+    let replaced =
+        Step::new(start.replaced.iter().map(|old| history::delete(&cron_job, old.name(), old.uid())));
+    plan.then(replaced);
+    let mut status = status;
+    status.active.retain(|active| !start.replaced.contains(active));
+    let patch = Action::status(CRON_JOBS, &meta.namespace, &meta.name, &cron_job.status, &status)?;
+    plan.then(patch.map(|patch| patch.as_seen(&cron_job)));
+    plan.then(start.create);
+    Ok(plan)
+}
+
+/// A run that is to be started.
+#[derive(Default)]
+struct Start {
+    /// Jobs that make room for it.
+    replaced: Vec<Reference>,
+    /// Its creation.
+    create: Option<Action>,
+}
+
+/// Looks whether a run is due, and when to look again.
+fn due(ctx: &Ctx<'_>, cron_job: &CronJob, status: &Status, plan: &mut Plan) -> Result<Start> {
+    let about = About::new(CRON_JOBS, &cron_job.metadata);
+    let spec = &cron_job.spec;
+    let known = fingerprint(spec);
+    let changed = ctx.state().is_some_and(|before| before != known);
+    if ctx.state() != Some(&known) {
+        plan.keep(known);
+    }
+    let zone = match zone_of(spec) {
+        Ok(zone) => zone,
+        Err(why) => {
+            let name = spec.time_zone.as_deref().unwrap_or_default();
+            plan.event(about.warning("UnknownTimeZone", format!("invalid timeZone: {name:?}: {why}")));
+            return Ok(Start::default());
+        }
+    };
+    if spec.suspend == Some(true) {
+        return Ok(Start::default());
+    }
+    if names_zone(spec) {
+        let message = format!(
+            "CRON_TZ or TZ used in schedule {:?} is not officially supported, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details",
+            spec.schedule
+        );
+        plan.event(about.warning("UnsupportedSchedule", message));
+    }
+    let schedule = match schedule_of(spec) {
+        Ok(schedule) => schedule,
+        Err(why) => {
+            let message = format!("unparseable schedule: {:?} : {why}", spec.schedule);
+            plan.event(about.warning("UnparseableSchedule", message));
+            return Ok(Start::default());
+        }
+    };
+    let last = status.last_schedule_time.unwrap_or(cron_job.last_run());
+    if changed {
+        come_back(plan, &schedule, last, ctx.now());
+        return Ok(Start::default());
+    }
+    let run = match run_due(cron_job, &schedule, last, ctx.now()) {
+        Ok(Overdue { run: None, .. }) => {
+            come_back(plan, &schedule, last, ctx.now());
+            return Ok(Start::default());
+        }
+        Ok(Overdue { run: Some(run), missed }) => {
+            if missed == Missed::Many {
+                let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
+                plan.event(about.warning("TooManyMissedTimes", message));
+            }
+            run
+        }
+        Err(why) => {
+            let message = format!("invalid schedule: {} : {why}", spec.schedule);
+            plan.event(about.warning("InvalidSchedule", message));
+            return Ok(Start::default());
+        }
+    };
+    come_back(plan, &schedule, last, ctx.now());
+    start(ctx, cron_job, status, run, plan)?.map_or_else(
+        || Ok(Start::default()),
+        |replaced| {
+            let create = job::create(cron_job, run, zone)?.tag(CREATE);
+            let create = create.on_success(about.normal("SuccessfulCreate", "Created job {name}"));
+            Ok(Start { replaced, create: Some(create) })
+        },
+    )
+}
+
+fn come_back(plan: &mut Plan, schedule: &Schedule, last: Time, now: Time) {
+    if let Some(at) = next_after_now(schedule, last, now) {
+        plan.come_back(at);
+    }
+}
+
+/// The run that is due. Those before the deadline are not looked for.
+fn run_due(cron_job: &CronJob, schedule: &Schedule, last: Time, now: Time) -> Result<Overdue, String> {
+    let deadline = cron_job.spec.starting_deadline_seconds;
+    let horizon = deadline.map(|seconds| Time::from_unix(now.unix().saturating_sub(seconds)));
+    overdue(schedule, horizon.map_or(last, |horizon| horizon.max(last)), now)
+}
+
+/// Whether a run is to be started, and which Jobs it replaces.
+fn start(
+    ctx: &Ctx<'_>,
+    cron_job: &CronJob,
+    status: &Status,
+    run: Time,
+    plan: &mut Plan,
+) -> Result<Option<Vec<Reference>>> {
+    let about = About::new(CRON_JOBS, &cron_job.metadata);
+    let deadline = cron_job.spec.starting_deadline_seconds;
+    if deadline.is_some_and(|seconds| Time::from_unix(run.unix().saturating_add(seconds)) < ctx.now()) {
+        let message = format!("Missed scheduled time to start a job: {}", rfc1123(run));
+        plan.event(about.warning("MissSchedule", message));
+        return Ok(None);
+    }
+    let namespace = &cron_job.metadata.namespace;
+    let name = job::name(&cron_job.metadata.name, run);
+    let is_active = |active: &Reference| active.name() == name && active.namespace() == namespace;
+    if status.active.iter().any(is_active) || status.last_schedule_time == Some(run) {
+        return Ok(None);
+    }
+    if cron_job.spec.concurrency_policy == "Forbid" && !status.active.is_empty() {
+        let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
+        plan.event(about.normal("JobAlreadyActive", message));
+        return Ok(None);
+    }
+    if is_taken(ctx, namespace, &name, &cron_job.metadata.uid)? {
+        return Ok(None);
+    }
+    let replaces = cron_job.spec.concurrency_policy == "Replace";
+    Ok(Some(if replaces { status.active.clone() } else { Vec::new() }))
+}
+
+/// Whether a Job of this name is there already, be it somebody else's: then
+/// they have seen to the run.
+fn is_taken(ctx: &Ctx<'_>, namespace: &str, name: &str, uid: &str) -> Result<bool> {
+    if ctx.get::<Job>(namespace, name)?.is_some() {
+        return Ok(true);
+    }
+    if !ctx.failures(CREATE).any(|failure| failure.reason == "AlreadyExists") {
+        return Ok(false);
+    }
+    match ctx.look_up(Ask::get_metadata(JOBS, namespace, name))? {
+        Ok(text) => {
+            let job: Job =
+                from_json(&text).map_err(|e| Error::retry(format!("cannot read job {name}: {e}")))?;
+            if job.metadata.is_controlled_by(uid) {
+                // The cache is about to show it, and it is recorded then.
+                return Err(Error::retry(format!("job {name} exists and is not seen yet")));
+            }
+            Ok(true)
+        }
+        Err(failure) if failure.status == 404 => Ok(false),
+        Err(failure) => Err(Error::retry(format!("cannot read job {name}: {}", failure.message))),
+    }
+}
+
+/// Says what kept a Job from being made, unless that is no news.
+fn tell_failures(ctx: &Ctx<'_>, cron_job: &CronJob, plan: &mut Plan) {
+    let about = About::new(CRON_JOBS, &cron_job.metadata);
+    let expected = |failure: &Failure| {
+        failure.reason == "AlreadyExists"
+            || failure.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
+    };
+    for failure in ctx.failures(CREATE).filter(|failure| !expected(failure)) {
+        plan.event(about.warning("FailedCreate", format!("Error creating job: {}", failure.message)));
+    }
+}
