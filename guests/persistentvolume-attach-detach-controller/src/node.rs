@@ -17,7 +17,7 @@ use crate::attachable::Attachable;
 use crate::elsewhere::{Elsewhere, elsewhere, in_words};
 use crate::memory::{Memory, Told};
 use crate::options::Options;
-use crate::view::{Attachment, Listed, LiveNode, Node, Pod, Volume};
+use crate::view::{Attachment, LiveNode, Node, Pod, Volume};
 use crate::wants::{Wanted, Wants};
 
 /// Index of attachments by node.
@@ -42,7 +42,7 @@ struct Run<'a, 'c> {
     /// Whether there was no memory of a node that is gone.
     blind: bool,
     writes: Vec<Action>,
-    list: BTreeMap<String, Listed>,
+    list: BTreeMap<String, Value>,
     plan: Plan,
 }
 
@@ -58,7 +58,7 @@ pub fn reconcile(ctx: &Ctx<'_>, options: Options, name: &str, node: Option<&Node
         memory: before.clone().unwrap_or_default(),
         blind: node.is_none() && before.is_none(),
         writes: Vec::new(),
-        list: listed.iter().map(|entry| (entry.name.clone(), entry.clone())).collect(),
+        list: by_name(listed),
         plan: Plan::new(),
     };
     let wants = Wants::of_node(ctx, name)?;
@@ -168,8 +168,8 @@ impl Run<'_, '_> {
 
     fn list(&mut self, wanted: &Wanted) {
         let name = &wanted.volume.name;
-        let entry = Listed { name: name.clone(), device_path: String::new() };
-        self.list.insert(name.clone(), entry);
+        // Where the node finds it is for the driver to know.
+        self.list.insert(name.clone(), json!({ "name": name, "devicePath": "" }));
         self.memory.told.remove(name);
         let text = format!("AttachVolume.Attach succeeded for volume {:?} ", wanted.title);
         for pod in &wanted.pods {
@@ -311,14 +311,12 @@ impl Run<'_, '_> {
     }
 
     /// The plan: attachments, which do not wait for each other, and the list.
-    fn finish(mut self, before: Option<&Memory>, listed: &[Listed]) -> Result<Plan> {
+    fn finish(mut self, before: Option<&Memory>, listed: &[Value]) -> Result<Plan> {
         self.memory.keep(before, &mut self.plan);
         self.plan.then(Step::new(self.writes).or_go_on());
         if let Some(node) = self.node {
-            let seen: BTreeMap<String, Listed> =
-                listed.iter().map(|entry| (entry.name.clone(), entry.clone())).collect();
-            if seen != self.list {
-                let entries: Vec<&Listed> = self.list.values().collect();
+            if by_name(listed) != self.list {
+                let entries: Vec<&Value> = self.list.values().collect();
                 let list = if entries.is_empty() { Value::Null } else { json!(entries) };
                 let body = json!({ "status": { "volumesAttached": list } });
                 let patch = Action::merge(NODES, "", self.name, &body).uid(&node.metadata.uid);
@@ -327,4 +325,10 @@ impl Run<'_, '_> {
         }
         Ok(self.plan)
     }
+}
+
+/// A node's list by unique name.
+fn by_name(listed: &[Value]) -> BTreeMap<String, Value> {
+    let name = |entry: &Value| entry["name"].as_str().unwrap_or_default().to_owned();
+    listed.iter().map(|entry| (name(entry), entry.clone())).collect()
 }

@@ -7,7 +7,8 @@ use coxswain_sdk::resource::{
 };
 use coxswain_sdk::volumes::ClaimSource;
 use coxswain_sdk::{ObjectMeta, Resource, Time, View};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// A node.
@@ -55,9 +56,10 @@ pub struct NodeStatus {
     /// Conditions.
     #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<Condition>,
-    /// Volumes that may be mounted, as written here.
+    /// Volumes that may be mounted, as written here. Kept as they came, since the
+    /// list is written as a whole.
     #[serde(deserialize_with = "null_is_default")]
-    pub volumes_attached: Vec<Listed>,
+    pub volumes_attached: Vec<Value>,
     /// Volumes that are, or are about to be, mounted, as the kubelet says.
     #[serde(deserialize_with = "null_is_default")]
     pub volumes_in_use: Vec<String>,
@@ -72,16 +74,6 @@ pub struct Condition {
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-}
-
-/// A volume in a node's list of attached ones.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Listed {
-    /// Its unique name.
-    pub name: String,
-    /// Where the node finds it, if that is known.
-    pub device_path: String,
 }
 
 impl Node {
