@@ -8,6 +8,8 @@
 //! - The generation of the last sync: a changed spec is not kept waiting.
 //! - How many pods failed in a row, and when the last did. That is read off the
 //!   pods while they are there; it is remembered because they may be deleted.
+//! - How often in a row making pods was refused, so that it is tried less and
+//!   less often.
 //! - That the namespace was seen to go, where no pod can be made any more.
 
 use std::time::Duration;
@@ -19,6 +21,11 @@ use crate::backoff::Failures;
 
 /// For how long changes of pods are gathered.
 pub const BATCH: Duration = Duration::from_secs(1);
+
+/// The wait after pods were refused once.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// The longest such wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// What is remembered of a Job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,9 +39,45 @@ pub struct Memory {
     /// Failures in a row.
     #[serde(skip_serializing_if = "Failures::are_none")]
     pub failures: Failures,
+    /// Whether making pods was refused.
+    #[serde(skip_serializing_if = "Refusals::are_none")]
+    pub refusals: Refusals,
     /// Whether the namespace was seen to go.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub namespace_terminating: bool,
+}
+
+/// Refusals of pods, in a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Refusals {
+    /// How many.
+    pub count: u32,
+    /// Whether the next try is still to come.
+    pub waits: bool,
+}
+
+impl Refusals {
+    /// Whether there are none.
+    pub fn are_none(&self) -> bool {
+        self.count == 0
+    }
+
+    /// What is so after a plan of which it is known whether pods were refused.
+    pub fn after(self, refused: bool) -> Self {
+        match self {
+            _ if refused => Self { count: self.count.saturating_add(1), waits: true },
+            Self { waits: true, .. } => Self { waits: false, ..self },
+            // The last plan tried, and none was refused.
+            Self { .. } => Self::default(),
+        }
+    }
+
+    /// When to try again, where that waits.
+    pub fn again(&self, now: Time) -> Option<Time> {
+        let doublings = self.count.saturating_sub(1).min(16);
+        self.waits.then(|| now + FIRST_WAIT.saturating_mul(1 << doublings).min(LONGEST_WAIT))
+    }
 }
 
 /// What a reconcile is to do.
@@ -113,11 +156,29 @@ mod tests {
     }
 
     #[test]
+    fn refused_pods_are_tried_less_and_less_often() {
+        let now = Time::from_unix(100);
+        let mut refusals = Refusals::default();
+        for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
+            refusals = refusals.after(true);
+            assert_eq!(refusals.again(now), Some(now + Duration::from_secs(seconds)));
+            // Tried, and refused again.
+            refusals = refusals.after(false);
+            assert_eq!(refusals.again(now), None);
+        }
+        assert!(!refusals.are_none());
+        assert!(refusals.after(false).are_none());
+        let many = Refusals { count: u32::MAX, waits: false }.after(true);
+        assert_eq!(many.again(now), Some(now + LONGEST_WAIT));
+    }
+
+    #[test]
     fn what_is_written_reads_back() {
         let memory = Memory {
             generation: 3,
             due: Time::parse("2026-01-01T00:00:00.25Z"),
             failures: Failures { count: 2, last: Some(Time::from_unix(5)) },
+            refusals: Refusals { count: 1, waits: true },
             namespace_terminating: true,
         };
         assert_eq!(Memory::read(Some(&memory.write())), Some(memory));

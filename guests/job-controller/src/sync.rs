@@ -66,18 +66,24 @@ pub fn sync(ctx: &Ctx<'_>, job: &Object<Job>, memory: Memory) -> Result<(Plan, O
         None if manages => Work::of(job, &tally, &failures, now),
         None => Work::default(),
     };
-    if trouble.namespace_terminating {
+    let refusals = memory.refusals.after(!trouble.refused.is_empty());
+    if trouble.namespace_terminating || refusals.waits {
         work.create.clear();
     }
     if !work.create.is_empty() && job.spec.template.metadata.labels.is_empty() && !job.is_indexed() {
         plan.event(about.warning("FailedCreate", "Error creating: unable to create pods, no labels"));
         work.create.clear();
     }
-    let again =
-        [deadline(job, status.start_time).filter(|at| *at > now), work.again.map(|at| at.max(now + BATCH))];
+    let again = [
+        deadline(job, status.start_time).filter(|at| *at > now),
+        work.again.map(|at| at.max(now + BATCH)),
+        refusals.again(now),
+    ];
 
-    // What went wrong the last time is not taken for done this time.
-    let trusts = !trouble.pods;
+    // Writes to pods come first, and the status says what they lead to: if one
+    // fails it is not written. After that the status says what there is, and
+    // they come last, so that they keep nobody from being counted.
+    let trusts = !trouble.pods && refusals.are_none();
     let (created, deleted) =
         if trusts { (work.create.len(), work.delete.as_slice()) } else { (0, [].as_slice()) };
     let active = number(tally.active.len()) + number(created) - number(deleted.len());
@@ -120,7 +126,7 @@ pub fn sync(ctx: &Ctx<'_>, job: &Object<Job>, memory: Memory) -> Result<(Plan, O
         });
     }
 
-    let cut_short = (tracked.cut_short || work.cut_short) && ctx.results().is_empty();
+    let cut_short = (tracked.cut_short || work.cut_short) && trusts && ctx.results().is_empty();
     let pod_work = pod_work(job, &tally, &about, work)?;
     let mut writes = Vec::new();
     let write = |seen: &JobStatus, wanted: &JobStatus| -> Result<Option<Action>> {
@@ -155,6 +161,7 @@ pub fn sync(ctx: &Ctx<'_>, job: &Object<Job>, memory: Memory) -> Result<(Plan, O
         generation: meta.generation,
         due,
         failures,
+        refusals,
         namespace_terminating: trouble.namespace_terminating,
     };
     Ok((plan, Some(memory)))
@@ -203,9 +210,7 @@ fn pod_work(job: &Job, tally: &Tally<'_>, about: &About, work: Work<'_>) -> Resu
             .on_failure(about.warning("FailedDelete", "Error deleting: {message}"))
     });
     // Where one creation fails, the others likely would too.
-    let create = Step::new(create).slow_start().or_go_on();
-    let delete = Step::new(delete);
-    Ok(vec![create, Step::new(uncounted), if work.counts { delete } else { delete.or_go_on() }])
+    Ok(vec![Step::new(create).slow_start(), Step::new(uncounted), Step::new(delete)])
 }
 
 /// Whether enough pods have succeeded and none is active.
