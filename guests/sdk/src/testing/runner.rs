@@ -73,6 +73,7 @@ struct Run<'a> {
 /// What the host keeps of a key.
 #[derive(Default)]
 struct Memory {
+    key: Option<Key>,
     state: Option<String>,
     results: Vec<ActionResult>,
     not_before: Option<Time>,
@@ -112,8 +113,17 @@ impl Run<'_> {
         for _ in 0..self.scenario.rounds {
             let mut active = false;
             let frozen = self.world.freeze(Arc::clone(&self.log))?;
-            for (name, key) in self.keys(&frozen)? {
+            let keys = self.keys(&frozen)?;
+            let gone = self.gone(&keys);
+            for (name, key) in keys {
                 active |= self.reconcile(reconciler, &name, key)?;
+            }
+            for (name, key) in gone {
+                let again = self.reconcile(reconciler, &name, key)?;
+                active |= again;
+                if !again {
+                    self.memory.remove(&name);
+                }
             }
             if active {
                 continue;
@@ -183,6 +193,7 @@ impl Run<'_> {
             .memory
             .entry(name.to_owned())
             .or_insert_with(|| Memory { state: first_state(), ..Memory::default() });
+        memory.key = Some(key.clone());
         Ok(Request {
             key,
             primary,
@@ -309,6 +320,16 @@ impl Run<'_> {
             keys.retain(|(name, _)| wanted(name));
         }
         Ok(keys)
+    }
+
+    /// Keys that are remembered, and whose objects have vanished.
+    fn gone(&self, keys: &[(String, Key)]) -> Vec<(String, Key)> {
+        if !self.scenario.gone_keys {
+            return Vec::new();
+        }
+        let there = |name: &String| keys.iter().any(|(key, _)| key == name);
+        let gone = self.memory.iter().filter(|(name, _)| !there(name));
+        gone.filter_map(|(name, memory)| Some((name.clone(), memory.key.clone()?))).collect()
     }
 
     fn is_any(&self, number: u32, resources: &[crate::contract::GroupResource]) -> bool {

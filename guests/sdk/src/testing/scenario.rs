@@ -42,6 +42,10 @@ pub struct Scenario {
     /// them.
     #[serde(default)]
     pub pods_linger: bool,
+    /// Whether keys are reconciled also once their object has vanished, until
+    /// they ask for nothing more, as the host does.
+    #[serde(default)]
+    pub gone_keys: bool,
     /// What happens once there is nothing more to do, one after the other.
     #[serde(default)]
     pub then: Vec<Happening>,

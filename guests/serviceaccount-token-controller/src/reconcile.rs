@@ -1,0 +1,108 @@
+//! One Secret.
+
+use coxswain_sdk::resource::{SECRETS, SERVICE_ACCOUNTS};
+use coxswain_sdk::{Action, Ask, Ctx, Error, Object, ObjectMeta, Plan, Result, from_json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::KEY_FILE;
+use crate::fill::fill;
+use crate::view::{Account, ServiceAccount, TOKEN, TokenSecret, names};
+
+/// What is kept of a Secret that its account lists.
+#[derive(Deserialize, Serialize)]
+struct Listed {
+    account: String,
+    uid: String,
+}
+
+pub(crate) fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
+    if ctx.option(KEY_FILE)?.is_empty() {
+        return Ok(Plan::new());
+    }
+    match ctx.primary::<TokenSecret>()? {
+        Some(secret) if secret.kind == TOKEN && !secret.metadata.annotations.name.is_empty() => {
+            present(ctx, &secret)
+        }
+        Some(_) => Ok(Plan::new()),
+        None => gone(ctx),
+    }
+}
+
+fn present(ctx: &Ctx<'_>, secret: &Object<TokenSecret>) -> Result<Plan> {
+    let mut plan = Plan::new();
+    let meta = &secret.metadata;
+    let of = &meta.annotations;
+    let account = ctx.get::<ServiceAccount>(&meta.namespace, &of.name)?;
+    let listed = account.as_ref().is_some_and(|account| account.lists(&meta.name));
+    if listed {
+        let listed = Listed { account: of.name.clone(), uid: of.uid.clone() };
+        let text = serde_json::to_string(&listed).map_err(|e| Error::Terminal(format!("state: {e}")))?;
+        if ctx.state() != Some(&text) {
+            plan.keep(text);
+        }
+    } else if ctx.state().is_some() {
+        plan.clear();
+    }
+    if meta.is_deleting() {
+        return Ok(plan);
+    }
+    let cached = account.map(|account| account.metadata.uid.clone()).filter(|uid| is_meant(of, uid));
+    let uid = match cached {
+        Some(uid) => Some(uid),
+        None => live(ctx, &meta.namespace, of)?,
+    };
+    match uid {
+        Some(uid) => plan.then(fill(ctx, secret, &uid)?),
+        None => plan.then(Action::delete(SECRETS, &meta.namespace, &meta.name).uid(&meta.uid).tag("delete")),
+    };
+    Ok(plan)
+}
+
+/// A Secret that names no uid is of whoever has the name.
+fn is_meant(of: &Account, uid: &str) -> bool {
+    of.uid.is_empty() || of.uid == uid
+}
+
+#[derive(Deserialize)]
+struct JustMetadata {
+    metadata: ObjectMeta,
+}
+
+/// The account's uid as the API server has it: a Secret is not deleted because
+/// the cache is behind.
+fn live(ctx: &Ctx<'_>, namespace: &str, of: &Account) -> Result<Option<String>> {
+    let ask = Ask::get_metadata(SERVICE_ACCOUNTS, namespace, &of.name).expecting_uid(&of.uid);
+    match ctx.look_up(ask)? {
+        Ok(text) => {
+            let account: JustMetadata = from_json(&text)
+                .map_err(|e| Error::Retry(format!("cannot read ServiceAccount {}: {e}", of.name)))?;
+            Ok(Some(account.metadata.uid).filter(|uid| is_meant(of, uid)))
+        }
+        Err(failure) if failure.status == 404 => Ok(None),
+        Err(failure) => {
+            Err(Error::Retry(format!("cannot get ServiceAccount {}: {}", of.name, failure.message)))
+        }
+    }
+}
+
+/// Takes a Secret that is gone off its account's list.
+fn gone(ctx: &Ctx<'_>) -> Result<Plan> {
+    let mut plan = Plan::new();
+    let Some(listed) = ctx.state().and_then(|text| serde_json::from_str::<Listed>(text).ok()) else {
+        return Ok(plan);
+    };
+    let key = ctx.key();
+    let of = Account { name: listed.account, uid: listed.uid };
+    let account = ctx.get::<ServiceAccount>(&key.namespace, &of.name)?;
+    match account.filter(|account| is_meant(&of, &account.metadata.uid) && account.lists(&key.name)) {
+        Some(account) => {
+            let left: Vec<_> = account.secrets.iter().filter(|secret| !names(secret, &key.name)).collect();
+            let body = json!({ "secrets": left });
+            let unlist = Action::merge(SERVICE_ACCOUNTS, &key.namespace, &of.name, &body);
+            plan.then(unlist.tag("unlist").as_seen(&account));
+        }
+        None => drop(plan.clear()),
+    }
+    Ok(plan)
+}
