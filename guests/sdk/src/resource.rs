@@ -81,16 +81,21 @@ pub const SECRETS: Resource = Resource::new("", "v1", "secrets", "Secret");
 /// ServiceAccounts.
 pub const SERVICE_ACCOUNTS: Resource = Resource::new("", "v1", "serviceaccounts", "ServiceAccount");
 /// CertificateSigningRequests.
-pub const CERTIFICATE_SIGNING_REQUESTS: Resource = Resource::new(
-    "certificates.k8s.io",
-    "v1",
-    "certificatesigningrequests",
-    "CertificateSigningRequest",
-);
+pub const CERTIFICATE_SIGNING_REQUESTS: Resource =
+    Resource::new("certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest");
 /// Namespaces.
 pub const NAMESPACES: Resource = Resource::new("", "v1", "namespaces", "Namespace");
 /// ResourceQuotas.
 pub const RESOURCE_QUOTAS: Resource = Resource::new("", "v1", "resourcequotas", "ResourceQuota");
+/// ResourceClaims.
+pub const RESOURCE_CLAIMS: Resource =
+    Resource::new("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim");
+/// ResourceClaimTemplates.
+pub const RESOURCE_CLAIM_TEMPLATES: Resource =
+    Resource::new("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate");
+/// ResourceSlices.
+pub const RESOURCE_SLICES: Resource =
+    Resource::new("resource.k8s.io", "v1", "resourceslices", "ResourceSlice");
 
 impl Resource {
     /// A resource of this name.

@@ -370,6 +370,7 @@ fn merge_key(path: &str) -> Option<&'static str> {
         ".metadata.finalizers" => Some(""),
         ".status.conditions" => Some("type"),
         ".spec.containers" | ".spec.initContainers" | ".spec.volumes" => Some("name"),
+        ".status.resourceClaimStatuses" => Some("name"),
         _ => None,
     }
 }

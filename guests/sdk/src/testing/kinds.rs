@@ -40,6 +40,7 @@ pub(super) const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", true),
     ("resource.k8s.io/v1", "ResourceClaim", "resourceclaims", true),
     ("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates", true),
+    ("resource.k8s.io/v1", "ResourceSlice", "resourceslices", false),
     ("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", false),
     ("storage.k8s.io/v1", "CSIDriver", "csidrivers", false),
     ("storage.k8s.io/v1", "CSINode", "csinodes", false),
