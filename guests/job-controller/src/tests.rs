@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::JobController;
 use crate::view::{Job, Pod, TRACKING};
 
-mod bugs;
+mod counting;
 
 /// A Job of 3 completions, 2 at a time, with a change.
 pub(crate) fn job(change: Value) -> Job {

@@ -1,0 +1,75 @@
+//! Each pod is counted once, whichever write fails.
+
+use coxswain_sdk::testing::{Native, Scenario, play};
+use serde_json::{Value, json};
+
+use crate::JobController;
+
+/// A Job of which two pods succeed and one fails, with one write refused.
+fn scenario(spec: &Value, verb: &str, resource: &str, skip: u32, fail: Option<Value>) -> Scenario {
+    let mut job = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "work", "uid": "job-work"},
+        "spec": {
+            "completions": 2, "parallelism": 2, "selector": {"matchLabels": {"job": "work"}},
+            "template": {"metadata": {"labels": {"job": "work"}}, "spec": {}},
+        },
+    });
+    coxswain_sdk::merge::apply(&mut job["spec"], spec);
+    let ended = |name: &str, phase: &str, second: u32| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "status": {
+            "phase": phase,
+            "containerStatuses": [{"name": "c", "state": {"terminated": {"finishedAt": format!("2026-01-01T00:00:{second:02}Z")}}}],
+        }})
+    };
+    let indexed = spec["completionMode"] == "Indexed";
+    let name = |index: u32, number: u32| {
+        if indexed { format!("work-{index}-{number:05}") } else { format!("work-{:05}", index + number) }
+    };
+    let mut refusal = json!({"verb": verb, "resource": resource, "skip": skip});
+    if let Some(fail) = fail {
+        refusal["fail"] = fail;
+    }
+    let all = json!({
+        "about": "a write is refused", "rounds": 80, "objects": [job], "refuse": [refusal],
+        "then": [
+            {"after": 2, "apply": [ended(&name(0, 1), "Failed", 3), ended(&name(1, 1), "Succeeded", 3)]},
+            {"after": 2, "apply": [ended(&if indexed { name(0, 2) } else { name(2, 1) }, "Succeeded", 20)]},
+        ],
+    });
+    serde_json::from_value(all).unwrap()
+}
+
+/// The last number that a counter of the status was given.
+fn last(golden: &str, counter: &str) -> Option<u32> {
+    let number = |line: &str| line.trim_start().strip_prefix(counter)?.strip_prefix(": ")?.parse().ok();
+    golden.lines().rev().find_map(number)
+}
+
+#[test]
+fn each_pod_is_counted_once_whichever_write_fails() {
+    let conflict = json!({"status": 409, "reason": "Conflict", "message": "changed"});
+    let broken = json!({"status": 500, "reason": "InternalError", "message": "no"});
+    let mut met = 0;
+    for spec in [json!({}), json!({"completionMode": "Indexed"}), json!({"podReplacementPolicy": "Failed"})] {
+        for (verb, resource) in [("patch", "pods"), ("patch", "jobs/status"), ("create", "pods")] {
+            for fail in [Some(conflict.clone()), Some(broken.clone()), None] {
+                for skip in 0..12 {
+                    let what = format!("{spec}: {verb} {resource} number {skip}: {fail:?}");
+                    let scenario = scenario(&spec, verb, resource, skip, fail.clone());
+                    match play(&scenario, &mut Native::<JobController>::new()) {
+                        // There are not as many writes.
+                        Err(error) if error.starts_with("nothing ran into the refusal") => break,
+                        Err(error) => panic!("{what}: {error}"),
+                        Ok(golden) => {
+                            met += 1;
+                            assert_eq!(last(&golden, "succeeded"), Some(2), "{what}\n{golden}");
+                            assert_eq!(last(&golden, "failed"), Some(1), "{what}\n{golden}");
+                            assert!(golden.contains("Normal Completed about"), "{what}\n{golden}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(met > 90, "only {met} refusals were met");
+}
