@@ -1,0 +1,57 @@
+//! The resourceclaim controller: makes the device claims of pods that bring a
+//! template, and takes claims from pods that are done.
+//!
+//! A claim is made with the pod as its owner and a generated name; the pod's
+//! status says which one it is. The scheduler reserves claims for pods; for pods
+//! bound to a node by somebody else that is done here. The last user to be done
+//! gives the devices back. Nothing is kept.
+
+mod claim;
+mod pod;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+use coxswain_sdk::resource::{PODS, RESOURCE_CLAIMS};
+use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result};
+
+use view::{Claim, Pod, Template};
+
+const POD_SOURCE: &str = "pods";
+
+/// The controller.
+#[derive(Debug)]
+pub struct ResourceClaimController;
+
+impl Controller for ResourceClaimController {
+    fn declare() -> Declaration {
+        Declaration::new("resourceclaim-controller")
+            .alias("resource-claim-controller")
+            .version(env!("CARGO_PKG_VERSION"))
+            .event_component("resource_claim")
+            .concurrency(10, "concurrent-resourceclaim-syncs")
+            .keys_indexed(POD_SOURCE, &[PODS], &["resource-claims"])
+            .keys_objects("resourceclaims", &[RESOURCE_CLAIMS])
+            .read_with::<Pod>(|read| read.index("resource-claims", &["spec.resourceClaims[*].name"]))
+            .read_with::<Claim>(|read| read.optional())
+            .read_with::<Template>(|read| read.optional())
+            .write(RESOURCE_CLAIMS, "", &["create", "patch", "delete"])
+            .write(RESOURCE_CLAIMS, "status", &["patch"])
+            // The API server asks for it when reservations or devices change.
+            .write(RESOURCE_CLAIMS, "binding", &["patch"])
+            .write(PODS, "status", &["patch"])
+            .lookup_get(PODS, "")
+    }
+
+    fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
+        if ctx.source() == POD_SOURCE {
+            let pod = ctx.primary::<Pod>()?;
+            return pod.map_or_else(|| Ok(Plan::new()), |pod| pod::reconcile(ctx, &pod));
+        }
+        let claim = ctx.primary::<Claim>()?;
+        claim.map_or_else(|| Ok(Plan::new()), |claim| claim::reconcile(ctx, &claim))
+    }
+}
+
+coxswain_sdk::export!(ResourceClaimController);

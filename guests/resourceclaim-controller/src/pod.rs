@@ -1,0 +1,181 @@
+//! What a pod needs: its claims made, found in its status, and reserved.
+
+use std::time::Duration;
+
+use coxswain_sdk::contract::PatchKind;
+use coxswain_sdk::resource::{PODS, RESOURCE_CLAIMS};
+use coxswain_sdk::{About, Action, Ctx, Object, Plan, Query, Result};
+use serde_json::{Value, json};
+
+use crate::view::{Claim, NewClaim, Pod, PodClaim, Template};
+
+const FAILED: &str = "FailedResourceClaimCreation";
+/// After so long a template that is missing is reported again.
+const REMIND_AFTER: Duration = Duration::from_secs(1000);
+/// Room in a name for what is generated.
+const PREFIX_ROOM: usize = 57;
+
+/// What a pod says about one of its claims.
+enum Named<'a> {
+    /// It is this one. If it was made for the pod, the pod must own it.
+    As(&'a str, bool),
+    /// None is needed.
+    NotNeeded,
+    /// None was made so far.
+    Missing,
+    /// Nothing that is known here.
+    Unknown,
+}
+
+/// Reconciles a pod.
+pub fn reconcile(ctx: &Ctx<'_>, pod: &Pod) -> Result<Plan> {
+    let mut plan = Plan::new();
+    // A pod that is done needs nothing any more: what was made for it has been, or
+    // is about to be, taken away.
+    if pod.metadata.is_deleting() || pod.is_done() {
+        return Ok(plan);
+    }
+    let about = About::of::<Pod, _>(&pod.metadata);
+    let mut made: Vec<Value> = Vec::new();
+    for pod_claim in &pod.spec.resource_claims {
+        let message = |text: &str| format!("PodResourceClaim {}: {text}", pod_claim.name);
+        match make(ctx, pod, pod_claim)? {
+            Made::Nothing => {}
+            Made::Found(name) => made.push(json!({ "name": pod_claim.name, "resourceClaimName": name })),
+            Made::Create(create) => {
+                let text = message("create ResourceClaim : {message}");
+                plan.then(create.on_failure(about.warning(FAILED, text)));
+            }
+            Made::Trouble(text) => {
+                plan.event(about.warning(FAILED, message(&text)));
+                plan.come_back(ctx.now() + REMIND_AFTER);
+                return Ok(plan);
+            }
+        }
+    }
+    // The names of claims are known once they are made; all are written at once.
+    if !made.is_empty() && !plan.writes() {
+        let body = json!({ "status": { "resourceClaimStatuses": made } });
+        let meta = &pod.metadata;
+        let patch = Action::patch(PODS, &meta.namespace, &meta.name, PatchKind::Strategic, &body)
+            .field_manager("ResourceClaimController", false)
+            .subresource("status")
+            .uid(&meta.uid);
+        plan.then(patch.tag("status"));
+    }
+    if !pod.spec.node_name.is_empty() {
+        reserve(ctx, pod, &mut plan)?;
+    }
+    Ok(plan)
+}
+
+/// What comes of one of a pod's claims.
+enum Made {
+    /// There is nothing to do.
+    Nothing,
+    /// It was made, but the pod does not say so yet.
+    Found(String),
+    /// It is to be made.
+    Create(Action),
+    /// It cannot be made.
+    Trouble(String),
+}
+
+fn make(ctx: &Ctx<'_>, pod: &Pod, pod_claim: &PodClaim) -> Result<Made> {
+    let meta = &pod.metadata;
+    match named(pod, pod_claim) {
+        Named::NotNeeded => return Ok(Made::Nothing),
+        Named::Unknown => {
+            let text = format!(
+                "checking for claim before creating it: pod \"{}/{}\", spec.resourceClaim {:?}: none of the \
+                 supported fields are set",
+                meta.namespace, meta.name, pod_claim.name
+            );
+            return Ok(Made::Trouble(text));
+        }
+        Named::As(name, owned) => {
+            let claim = ctx.get::<Claim>(&meta.namespace, name)?;
+            if claim.is_some_and(|claim| !owned || claim.metadata.is_controlled_by(&meta.uid)) {
+                return Ok(Made::Nothing);
+            }
+        }
+        Named::Missing => {}
+    }
+    let Some(template) = &pod_claim.resource_claim_template_name else { return Ok(Made::Nothing) };
+    let owned = ctx.list::<Claim>(Query::all().namespace(&meta.namespace).controlled_by(&meta.uid))?;
+    let mut found =
+        owned.iter().filter(|claim| claim.metadata.annotations.pod_claim.as_ref() == Some(&pod_claim.name));
+    if let Some(claim) = found.next() {
+        return Ok(Made::Found(claim.metadata.name.clone()));
+    }
+    let Some(object) = ctx.get::<Template>(&meta.namespace, template)? else {
+        return Ok(Made::Trouble(format!(
+            "resource claim template {template:?}: resourceclaimtemplate.resource.k8s.io {template:?} not found"
+        )));
+    };
+    let claim = NewClaim::new(meta, &pod_claim.name, &object.spec);
+    Ok(Made::Create(Action::create(RESOURCE_CLAIMS, &meta.namespace, "", &claim)?.tag("create")))
+}
+
+fn named<'a>(pod: &'a Pod, pod_claim: &'a PodClaim) -> Named<'a> {
+    if let Some(name) = &pod_claim.resource_claim_name {
+        return Named::As(name, false);
+    }
+    if pod_claim.resource_claim_template_name.is_none() {
+        return Named::Unknown;
+    }
+    let said = pod.status.resource_claim_statuses.iter().find(|status| status.name == pod_claim.name);
+    match said.map(|status| status.resource_claim_name.as_deref()) {
+        None | Some(Some("")) => Named::Missing,
+        Some(None) => Named::NotNeeded,
+        Some(Some(name)) => Named::As(name, true),
+    }
+}
+
+/// Reserves claims for a pod that somebody else than the scheduler has bound to
+/// a node.
+fn reserve(ctx: &Ctx<'_>, pod: &Pod, plan: &mut Plan) -> Result<()> {
+    let meta = &pod.metadata;
+    for pod_claim in &pod.spec.resource_claims {
+        let (name, owned) = match named(pod, pod_claim) {
+            Named::As(name, owned) => (name, owned),
+            Named::NotNeeded => continue,
+            Named::Missing | Named::Unknown => return Ok(()),
+        };
+        let Some(claim) = ctx.get::<Claim>(&meta.namespace, name)? else { return Ok(()) };
+        if owned && !claim.metadata.is_controlled_by(&meta.uid) {
+            return Ok(());
+        }
+        let reserved = claim.status.reserved_for.iter().any(|entry| entry["uid"] == json!(meta.uid));
+        if claim.status.allocation.is_none() || reserved {
+            continue;
+        }
+        plan.then(reservation(&claim, pod));
+    }
+    Ok(())
+}
+
+fn reservation(claim: &Object<Claim>, pod: &Pod) -> Action {
+    let mut entries = claim.status.reserved_for.clone();
+    entries.push(json!({ "resource": "pods", "name": pod.metadata.name, "uid": pod.metadata.uid }));
+    let meta = &claim.metadata;
+    let body = json!({ "status": { "reservedFor": entries } });
+    let patch = Action::merge(RESOURCE_CLAIMS, &meta.namespace, &meta.name, &body).as_seen(claim);
+    patch.subresource("status").tag("reserve")
+}
+
+/// Prefix of the generated name: both names, each shortened in proportion where
+/// they are too long together.
+pub fn prefix(pod: &str, pod_claim: &str) -> String {
+    let length = pod.len() + pod_claim.len() + 2;
+    if length <= PREFIX_ROOM {
+        return format!("{pod}-{pod_claim}-");
+    }
+    let cut = |name: &str| {
+        let end = name.len() * PREFIX_ROOM / length;
+        // Names are ASCII; any others are cut where they can be.
+        let end = (0..=end).rev().find(|at| name.is_char_boundary(*at)).unwrap_or(0);
+        name[..end].to_owned()
+    };
+    format!("{}-{}", cut(pod), cut(pod_claim))
+}
