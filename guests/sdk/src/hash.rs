@@ -10,6 +10,13 @@ pub fn fnv32(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash: u32, byte| hash.wrapping_mul(0x0100_0193) ^ u32::from(*byte))
 }
 
+/// FNV-1a, 128 bits.
+pub fn fnv128a(bytes: &[u8]) -> u128 {
+    let start = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    let step = |hash: u128, byte: &u8| (hash ^ u128::from(*byte)).wrapping_mul((1 << 88) + 0x13b);
+    bytes.iter().fold(start, step)
+}
+
 /// A 32-bit FNV-1a hash that is fed in pieces.
 #[derive(Clone, Copy, Debug)]
 pub struct Fnv32a(u32);

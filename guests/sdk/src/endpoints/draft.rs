@@ -1,0 +1,170 @@
+//! Slices about to be written, and their writes.
+
+use std::fmt::Debug;
+
+use serde_json::{Map, Value, json};
+
+use super::address::Family;
+use super::port::Port;
+use super::slice::{Annotations, Endpoint, EndpointSlice, WholePort};
+use crate::error::{Error, Result};
+use crate::merge;
+use crate::meta::{OwnerReference, StringMap};
+use crate::names;
+use crate::plan::Action;
+use crate::resource::ENDPOINT_SLICES;
+use crate::view::Object;
+
+/// What a slice is to look like.
+#[derive(Clone, Debug)]
+pub struct Draft<A> {
+    /// The slice as it is; None for a new one.
+    pub seen: Option<Object<EndpointSlice<A>>>,
+    /// The family of its addresses.
+    pub family: Family,
+    /// Ports.
+    pub ports: Vec<Port>,
+    /// Endpoints.
+    pub endpoints: Vec<Endpoint>,
+    /// Labels.
+    pub labels: StringMap,
+    /// Annotations, of those that are kept in step.
+    pub annotations: StringMap,
+}
+
+/// Who slices belong to.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner<'a> {
+    /// Namespace.
+    pub namespace: &'a str,
+    /// Name, which begins those of the slices.
+    pub name: &'a str,
+    /// The reference.
+    pub reference: &'a OwnerReference,
+}
+
+impl<A: Annotations> Draft<A> {
+    /// A slice as it is, to be changed.
+    pub fn of(slice: &Object<EndpointSlice<A>>) -> Self {
+        Self {
+            family: slice.family().unwrap_or_default(),
+            ports: slice.ports(),
+            endpoints: slice.endpoints.clone(),
+            labels: slice.metadata.labels.clone(),
+            annotations: slice.metadata.annotations.to_map(),
+            seen: Some(slice.clone()),
+        }
+    }
+
+    /// A new slice without endpoints.
+    pub fn new(family: Family, ports: Vec<Port>, labels: StringMap) -> Self {
+        Self { seen: None, family, ports, endpoints: Vec::new(), labels, annotations: StringMap::new() }
+    }
+
+    /// The write: a creation, or a patch of what differs; None if nothing does.
+    pub fn write(self, owner: Owner<'_>) -> Result<Option<Action>> {
+        let Some(seen) = self.seen.clone() else { return self.creation(owner).map(Some) };
+        let mut patch = self.changes(&seen, owner)?;
+        if patch.is_empty() {
+            return Ok(None);
+        }
+        let mut body = Map::new();
+        let mut metadata = Map::new();
+        for field in ["labels", "annotations", "ownerReferences"] {
+            if let Some(change) = patch.remove(field) {
+                metadata.insert(field.to_owned(), change);
+            }
+        }
+        if !metadata.is_empty() {
+            body.insert("metadata".to_owned(), Value::Object(metadata));
+        }
+        body.append(&mut patch);
+        let meta = &seen.metadata;
+        let action = Action::merge(ENDPOINT_SLICES, &meta.namespace, &meta.name, &Value::Object(body));
+        Ok(Some(action.as_seen(&seen).tag("update")))
+    }
+
+    /// Whether anything but annotations is to be written.
+    pub fn is_news(&self, owner: Owner<'_>) -> Result<bool> {
+        match &self.seen {
+            None => Ok(true),
+            Some(seen) => Ok(self.changes(seen, owner)?.keys().any(|field| field != "annotations")),
+        }
+    }
+
+    fn creation(self, owner: Owner<'_>) -> Result<Action> {
+        let mut metadata = json!({
+            "generateName": prefix(owner.name),
+            "namespace": owner.namespace,
+            "labels": self.labels,
+            "ownerReferences": [json_of(owner.reference)?],
+        });
+        if !self.annotations.is_empty() {
+            metadata["annotations"] = json!(self.annotations);
+        }
+        let slice = json!({
+            "apiVersion": ENDPOINT_SLICES.api_version(),
+            "kind": ENDPOINT_SLICES.kind,
+            "metadata": metadata,
+            "addressType": self.family.name(),
+            "endpoints": json_of(&self.endpoints)?,
+            "ports": json_of(&self.ports)?,
+        });
+        Ok(Action::create(ENDPOINT_SLICES, owner.namespace, "", &slice)?.tag("create"))
+    }
+
+    /// The fields that differ from the slice as it is.
+    fn changes(&self, seen: &EndpointSlice<A>, owner: Owner<'_>) -> Result<Map<String, Value>> {
+        let mut changes = Map::new();
+        let mut put = |field: &str, change: Option<Value>| {
+            if let Some(change) = change {
+                changes.insert(field.to_owned(), change);
+            }
+        };
+        put("labels", merge::diff_of(&seen.metadata.labels, &self.labels)?);
+        put("annotations", merge::diff_of(&seen.metadata.annotations.to_map(), &self.annotations)?);
+        if !seen.metadata.owner_references.iter().any(|reference| reference.uid == owner.reference.uid) {
+            put("ownerReferences", Some(json!([json_of(owner.reference)?])));
+        }
+        if seen.endpoints != self.endpoints {
+            put("endpoints", Some(json_of(&self.endpoints)?));
+        }
+        if !seen.ports.iter().map(|WholePort(port)| port).eq(&self.ports) {
+            put("ports", Some(json_of(&self.ports)?));
+        }
+        Ok(changes)
+    }
+}
+
+/// Turns creations into changes of slices that would else be deleted, if they
+/// are fit for it: whoever watches sees fewer events, and endpoints do not vanish
+/// in between. What is left to delete stays in `doomed`.
+pub fn recycle<A: Annotations>(
+    drafts: &mut [Draft<A>],
+    doomed: &mut Vec<Object<EndpointSlice<A>>>,
+    is_fit: impl Fn(&EndpointSlice<A>) -> bool,
+) {
+    for draft in drafts.iter_mut().filter(|draft| draft.seen.is_none()) {
+        // The family of a slice cannot be changed.
+        let fits = |slice: &Object<_>| EndpointSlice::family(slice) == Some(draft.family) && is_fit(slice);
+        if let Some(at) = doomed.iter().position(fits) {
+            draft.seen = Some(doomed.remove(at));
+        }
+    }
+}
+
+/// The deletion of a slice.
+pub fn deletion<A>(slice: &Object<EndpointSlice<A>>) -> Action {
+    let meta = &slice.metadata;
+    Action::delete(ENDPOINT_SLICES, &meta.namespace, &meta.name).uid(&meta.uid).tag("delete")
+}
+
+/// The `generateName` of an owner's slices: its name and a dash, unless that
+/// would be no name any more.
+fn prefix(owner: &str) -> String {
+    names::pod_prefix(owner)
+}
+
+fn json_of<T: serde::Serialize + ?Sized>(value: &T) -> Result<Value> {
+    serde_json::to_value(value).map_err(|e| Error::Terminal(format!("cannot write JSON: {e}")))
+}

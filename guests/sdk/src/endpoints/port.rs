@@ -1,0 +1,96 @@
+//! Ports of Endpoints and slices: which belong together, and their order.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::hash::fnv128a;
+
+/// A port, as both Endpoints and slices write it. What the API fills in is
+/// filled in here as well, so that ports compare.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Port {
+    /// Name; empty for the only port of a service without a name.
+    #[serde(deserialize_with = "text")]
+    pub name: String,
+    /// The number; None is any port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<i32>,
+    /// `TCP`, `UDP` or `SCTP`.
+    #[serde(deserialize_with = "protocol")]
+    pub protocol: String,
+    /// What is spoken on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app_protocol: Option<String>,
+}
+
+impl Default for Port {
+    fn default() -> Self {
+        Self { name: String::new(), port: None, protocol: TCP.to_owned(), app_protocol: None }
+    }
+}
+
+/// The protocol of ports that do not say.
+pub(super) const TCP: &str = "TCP";
+
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Reads a protocol; TCP unless there is one.
+pub(super) fn protocol<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let read = Option::<String>::deserialize(deserializer)?;
+    Ok(read.filter(|protocol| !protocol.is_empty()).unwrap_or_else(|| TCP.to_owned()))
+}
+
+/// Which kind of object ports stand in; it decides about their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum In {
+    /// A slice.
+    Slice,
+    /// A subset of an Endpoints object.
+    Subset,
+}
+
+/// Puts ports into the order in which kube-controller-manager writes them, that
+/// of the hashes of their dumps. It means nothing, but another order would show
+/// in every object once the manager is replaced.
+pub fn sort(ports: &mut [Port], kind: In) {
+    if ports.len() > 1 {
+        ports.sort_by_cached_key(|port| fnv128a(dump(port, kind).as_bytes()));
+    }
+}
+
+fn dump(port: &Port, kind: In) -> String {
+    let Port { name, protocol, .. } = port;
+    let app = port.app_protocol.as_deref().unwrap_or("<nil>");
+    match kind {
+        In::Slice => {
+            let number = port.port.map_or_else(|| "<nil>".to_owned(), |number| number.to_string());
+            format!(
+                "(v1.EndpointPort){{Name:(*string){name} Protocol:(*v1.Protocol){protocol} \
+                 Port:(*int32){number} AppProtocol:(*string){app}}}"
+            )
+        }
+        In::Subset => {
+            let number = port.port.unwrap_or(0);
+            format!(
+                "(v1.EndpointPort){{Name:(string){name} Port:(int32){number} \
+                 Protocol:(v1.Protocol){protocol} AppProtocol:(*string){app}}}"
+            )
+        }
+    }
+}
+
+/// What makes ports the same whatever their order: endpoints with the same ports
+/// share slices.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortKey(Vec<Port>);
+
+impl PortKey {
+    /// The key of these ports.
+    pub fn of(ports: &[Port]) -> Self {
+        let mut ports = ports.to_vec();
+        ports.sort();
+        Self(ports)
+    }
+}

@@ -1,0 +1,266 @@
+//! EndpointSlices.
+
+use std::fmt;
+
+use serde::de::{self, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+
+use super::TRIGGER_TIME;
+use super::address::Family;
+use super::port::Port;
+use crate::meta::{ObjectMeta, StringMap, null_is_default};
+use crate::resource::{ENDPOINT_SLICES, Resource};
+use crate::view::View;
+
+/// A slice. `A` says which annotations are read, and so kept in step.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, bound = "A: Deserialize<'de> + Default")]
+pub struct EndpointSlice<A> {
+    /// Metadata.
+    pub metadata: ObjectMeta<A>,
+    /// What its addresses are. Other types than these two are of no concern.
+    pub address_type: String,
+    /// Ports of all its endpoints.
+    #[serde(deserialize_with = "null_is_default")]
+    pub ports: Vec<WholePort>,
+    /// Endpoints.
+    #[serde(deserialize_with = "null_is_default")]
+    pub endpoints: Vec<Endpoint>,
+}
+
+impl<A: DeserializeOwned + Default + 'static> View for EndpointSlice<A> {
+    const RESOURCE: Resource = ENDPOINT_SLICES;
+}
+
+impl<A> EndpointSlice<A> {
+    /// The family of its addresses.
+    pub fn family(&self) -> Option<Family> {
+        Family::named(&self.address_type)
+    }
+
+    /// Its ports.
+    pub fn ports(&self) -> Vec<Port> {
+        self.ports.iter().map(|port| port.0.clone()).collect()
+    }
+
+    /// Whether the object of this kind and uid is among its owners.
+    pub fn is_owned_by(&self, owner: Resource, uid: &str) -> bool {
+        let version = owner.api_version();
+        let mut owners = self.metadata.owner_references.iter();
+        owners.any(|o| o.uid == uid && o.kind == owner.kind && o.api_version == version)
+    }
+}
+
+/// Annotations of a slice that are kept in step.
+pub trait Annotations: DeserializeOwned + Default + Clone + fmt::Debug + 'static {
+    /// Those there are.
+    fn to_map(&self) -> StringMap;
+}
+
+/// All of them.
+impl Annotations for StringMap {
+    fn to_map(&self) -> StringMap {
+        self.clone()
+    }
+}
+
+/// Only the one that says which change led to a write.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Trigger {
+    #[serde(rename = "endpoints.kubernetes.io/last-change-trigger-time")]
+    time: Option<String>,
+}
+
+impl Annotations for Trigger {
+    fn to_map(&self) -> StringMap {
+        self.time.iter().map(|time| (TRIGGER_TIME.to_owned(), time.clone())).collect()
+    }
+}
+
+/// A port that is kept whole in the cache, so that the list can be replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WholePort(pub Port);
+
+/// An endpoint. It is kept whole in the cache, so that the list can be replaced.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Endpoint {
+    /// Its addresses, of one family.
+    pub addresses: Vec<String>,
+    /// Its state.
+    pub conditions: Conditions,
+    /// Its name within the service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
+    /// The object behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_ref: Option<Target>,
+    /// The node it is on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_name: Option<String>,
+    /// The zone it is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// Who should use it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hints: Option<Hints>,
+}
+
+/// The state of an endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Conditions {
+    /// Whether it takes new connections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready: Option<bool>,
+    /// Whether it serves, be it about to go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serving: Option<bool>,
+    /// Whether it is about to go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminating: Option<bool>,
+}
+
+/// A reference to the object behind an endpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Target {
+    /// API version.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub api_version: String,
+    /// Kind.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// Namespace.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Uid.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// Version it had.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub resource_version: String,
+    /// The part of it that is meant.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub field_path: String,
+}
+
+impl Target {
+    /// Whether both mean the same object; the version it had is of no account.
+    pub fn is(&self, other: &Self) -> bool {
+        let parts = |target: &Self| {
+            let Self { api_version, kind, namespace, name, uid, field_path, .. } = target.clone();
+            [api_version, kind, namespace, name, uid, field_path]
+        };
+        parts(self) == parts(other)
+    }
+}
+
+/// Who should use an endpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Hints {
+    /// Zones.
+    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
+    pub for_zones: Vec<Named>,
+    /// Nodes.
+    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
+    pub for_nodes: Vec<Named>,
+}
+
+/// A zone or a node, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Named {
+    /// The name.
+    pub name: String,
+}
+
+impl Hints {
+    /// The hint that an endpoint is for one zone.
+    pub fn zone(name: &str) -> Self {
+        Self { for_zones: vec![Named { name: name.to_owned() }], for_nodes: Vec::new() }
+    }
+}
+
+impl Endpoint {
+    /// Whether it says that it is ready.
+    pub fn is_ready(&self) -> bool {
+        self.conditions.ready == Some(true)
+    }
+
+    /// Whether the other, which has the same addresses and name, says the same.
+    /// Hints are another matter.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        let same_target = match (&self.target_ref, &other.target_ref) {
+            (Some(target), Some(of_other)) => target.is(of_other),
+            (target, of_other) => target.is_none() && of_other.is_none(),
+        };
+        self.conditions == other.conditions
+            && self.node_name == other.node_name
+            && self.zone == other.zone
+            && same_target
+    }
+}
+
+/// Read as a map, which keeps the list whole in the cache; else it could not be
+/// patched.
+impl<'de> Deserialize<'de> for Endpoint {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Endpoint;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an endpoint")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Endpoint, M::Error> {
+                let mut endpoint = Endpoint::default();
+                while let Some(field) = map.next_key::<String>()? {
+                    match field.as_str() {
+                        "addresses" => endpoint.addresses = or_default(&mut map)?,
+                        "conditions" => endpoint.conditions = or_default(&mut map)?,
+                        "hostname" => endpoint.hostname = map.next_value()?,
+                        "targetRef" => endpoint.target_ref = map.next_value()?,
+                        "nodeName" => endpoint.node_name = map.next_value()?,
+                        "zone" => endpoint.zone = map.next_value()?,
+                        "hints" => endpoint.hints = map.next_value()?,
+                        _ => drop(map.next_value::<IgnoredAny>()?),
+                    }
+                }
+                Ok(endpoint)
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
+}
+
+/// Read as a map, as endpoints are.
+impl<'de> Deserialize<'de> for WholePort {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Port;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a port")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Port, M::Error> {
+                Port::deserialize(de::value::MapAccessDeserializer::new(map))
+            }
+        }
+        deserializer.deserialize_map(Fields).map(Self)
+    }
+}
+
+pub(super) fn or_default<'de, M: MapAccess<'de>, T: Deserialize<'de> + Default>(
+    map: &mut M,
+) -> Result<T, M::Error> {
+    Ok(map.next_value::<Option<T>>()?.unwrap_or_default())
+}
