@@ -76,6 +76,7 @@
 
 #[doc(hidden)]
 pub mod bindings;
+pub mod bootstrap;
 pub mod claim;
 pub mod condition;
 pub mod contract;
