@@ -1,0 +1,117 @@
+//! The endpoints that the pods of a service make.
+
+use std::collections::{BTreeMap, HashMap};
+
+use coxswain_sdk::endpoints::address::Family;
+use coxswain_sdk::endpoints::pod::Pod;
+use coxswain_sdk::endpoints::port::{self, In, Port, PortKey};
+use coxswain_sdk::endpoints::service::Service;
+use coxswain_sdk::endpoints::slice::{Conditions, Endpoint, Target};
+use coxswain_sdk::endpoints::wanted::Wanted;
+use coxswain_sdk::{Ctx, Object, Result};
+
+use crate::view::Node;
+
+/// Endpoints that share their ports.
+#[derive(Debug, Default)]
+pub struct Group {
+    /// The ports.
+    pub ports: Vec<Port>,
+    /// The endpoints, of each family of the service.
+    pub by_family: BTreeMap<Family, Wanted>,
+}
+
+/// What is wanted for a service.
+#[derive(Debug, Default)]
+pub struct Desired {
+    /// Endpoints by their ports.
+    pub groups: BTreeMap<PortKey, Group>,
+    /// Pods left out since their node is not there, with that node.
+    pub nodeless: Vec<(String, String)>,
+}
+
+/// Endpoints of these pods.
+pub fn desired(ctx: &Ctx<'_>, service: &Service, pods: &[Object<Pod>]) -> Result<Desired> {
+    let families = service.families();
+    let mut nodes = Nodes::default();
+    let mut desired = Desired::default();
+    for pod in pods.iter().filter(|pod| pod.has_endpoint()) {
+        let ports = ports(service, pod);
+        let group = desired.groups.entry(PortKey::of(&ports)).or_insert_with(|| Group {
+            ports,
+            by_family: families.iter().map(|family| (*family, Wanted::default())).collect(),
+        });
+        let node = nodes.get(ctx, &pod.spec.node_name)?;
+        if node.is_none() && !service.spec.publish_not_ready_addresses {
+            // It comes back when the node appears; until then the others count.
+            desired.nodeless.push((pod.metadata.name.clone(), pod.spec.node_name.clone()));
+            continue;
+        }
+        for (family, wanted) in &mut group.by_family {
+            let addresses = pod.addresses().filter(|address| Family::of(*address) == *family);
+            let addresses: Vec<String> = addresses.map(|address| address.to_string()).collect();
+            if !addresses.is_empty() {
+                wanted.insert(endpoint(service, pod, node.as_deref(), addresses));
+            }
+        }
+    }
+    Ok(desired)
+}
+
+/// Nodes by name. Many pods share few of them.
+#[derive(Default)]
+struct Nodes(HashMap<String, Option<Object<Node>>>);
+
+impl Nodes {
+    fn get(&mut self, ctx: &Ctx<'_>, name: &str) -> Result<Option<Object<Node>>> {
+        if name.is_empty() {
+            return Ok(None);
+        }
+        if let Some(known) = self.0.get(name) {
+            return Ok(known.clone());
+        }
+        let node = ctx.get::<Node>("", name)?;
+        self.0.insert(name.to_owned(), node.clone());
+        Ok(node)
+    }
+}
+
+fn endpoint(service: &Service, pod: &Pod, node: Option<&Node>, addresses: Vec<String>) -> Endpoint {
+    let serving = pod.is_ready();
+    let terminating = pod.metadata.is_deleting();
+    // One that goes is not ready, lest it be sent new connections.
+    let ready = service.spec.publish_not_ready_addresses || (serving && !terminating);
+    let meta = &pod.metadata;
+    Endpoint {
+        addresses,
+        conditions: Conditions { ready: Some(ready), serving: Some(serving), terminating: Some(terminating) },
+        hostname: pod.hostname_in(service).map(str::to_owned),
+        target_ref: Some(Target {
+            kind: "Pod".to_owned(),
+            namespace: meta.namespace.clone(),
+            name: meta.name.clone(),
+            uid: meta.uid.clone(),
+            ..Target::default()
+        }),
+        node_name: (!pod.spec.node_name.is_empty()).then(|| pod.spec.node_name.clone()),
+        zone: node.and_then(Node::zone).map(str::to_owned),
+        hints: None,
+    }
+}
+
+/// Ports of a pod for a service. A port whose name the pod does not know is left
+/// out; a headless service needs none.
+fn ports(service: &Service, pod: &Pod) -> Vec<Port> {
+    let port = |port: &_| {
+        let number = pod.port_for(port)?;
+        Some(Port {
+            name: port.name.clone(),
+            port: Some(number),
+            protocol: port.protocol.clone(),
+            app_protocol: port.app_protocol.clone(),
+        })
+    };
+    let mut ports: Vec<Port> = service.spec.ports.iter().filter_map(port).collect();
+    port::sort(&mut ports, In::Slice);
+    ports
+}

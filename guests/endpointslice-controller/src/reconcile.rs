@@ -1,0 +1,212 @@
+//! One reconcile of a service: what its pods make, what its slices have, and the
+//! writes between them.
+
+use std::collections::BTreeMap;
+
+use coxswain_sdk::contract::{ActionOutcome, Failure};
+use coxswain_sdk::endpoints::address::Family;
+use coxswain_sdk::endpoints::draft::{Draft, Owner, deletion, recycle};
+use coxswain_sdk::endpoints::pack::{Packed, pack};
+use coxswain_sdk::endpoints::pod::Pod;
+use coxswain_sdk::endpoints::port::PortKey;
+use coxswain_sdk::endpoints::service::{Service, same_but_reserved};
+use coxswain_sdk::endpoints::slice::Trigger;
+use coxswain_sdk::endpoints::{MANAGED_BY, SERVICE_NAME, TRIGGER_TIME};
+use coxswain_sdk::resource::SERVICES;
+use coxswain_sdk::selector::Selector;
+use coxswain_sdk::{About, Ctx, Error, Event, Object, OwnerReference, Plan, Query, Result, Step, StringMap};
+
+use crate::desired::{Desired, desired};
+use crate::memory::Memory;
+use crate::trigger::trigger_time;
+use crate::view::Slice;
+use crate::{BATCH, LIMIT, MANAGER, hints};
+
+/// One reconcile.
+pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
+    let mut plan = Plan::new();
+    let batch = ctx.option_duration(BATCH)?;
+    plan.quiet(u32::try_from(batch.as_millis()).unwrap_or(u32::MAX));
+
+    // The slices of a service that is gone are the garbage collector's.
+    let Some(service) = ctx.primary::<Service>()? else { return Ok(plan) };
+    let Some(selector) = service.selector() else { return Ok(plan) };
+    let meta = &service.metadata;
+    let limit = limit(ctx)?;
+    let pods = ctx.list::<Pod>(Query::all().namespace(&meta.namespace).matching(&selector))?;
+    let slices = slices_of(ctx, &meta.namespace, &meta.name)?;
+
+    let before = Memory::of(ctx);
+    let mut memory = before.clone();
+    let about = About::new(SERVICES, meta);
+    let refused = report_refusals(ctx, &service, &about, &mut plan);
+    memory.namespace_terminating |= refused;
+
+    let desired = desired(ctx, &service, &pods)?;
+    for (pod, node) in &desired.nodeless {
+        let text =
+            format!("skipping Pod {pod} for Service {}/{}: Node {node} Not Found", meta.namespace, meta.name);
+        plan.event(failed_update(&about, &service, &text));
+    }
+
+    let reference = OwnerReference::controller(SERVICES, &meta.name, &meta.uid);
+    let owner = Owner { namespace: &meta.namespace, name: &meta.name, reference: &reference };
+    let labels = service.slice_labels(MANAGER);
+    let own: Vec<Object<Slice>> =
+        slices.iter().filter(|slice| slice.is_owned_by(SERVICES, &meta.uid)).cloned().collect();
+
+    let mut drafts = Vec::new();
+    let mut doomed = Vec::new();
+    let (families, stray) = pack_families(&service, slices, desired, limit, &labels);
+    for (family, mut packed) in families {
+        hints::apply(ctx, &service, family, &mut packed, &mut memory, &about, &mut plan)?;
+        drafts.append(&mut packed.drafts);
+        doomed.append(&mut packed.doomed);
+    }
+    // An old service's slices are about to be collected, so nothing new goes into them.
+    recycle(&mut drafts, &mut doomed, |slice| slice.is_owned_by(SERVICES, &meta.uid));
+    // What is made while the service goes would outlive it, or be refused.
+    if meta.is_deleting() || memory.namespace_terminating {
+        drafts.retain(|draft| draft.seen.is_some());
+    }
+    let news = drafts.iter().map(|draft| draft.is_news(owner)).collect::<Result<Vec<bool>>>()?;
+    if news.contains(&true) {
+        let time = trigger_time(&service, &own, &pods).map(|time| time.to_string());
+        let annotations: StringMap = time.into_iter().map(|time| (TRIGGER_TIME.to_owned(), time)).collect();
+        let mut writes = Vec::new();
+        for (mut draft, is_news) in drafts.into_iter().zip(news) {
+            if is_news {
+                draft.annotations.clone_from(&annotations);
+                writes.extend(draft.write(owner)?);
+            }
+        }
+        // A slice that is refused must not hold up the others, but nothing is
+        // deleted before what replaces it is there.
+        plan.then(Step::new(writes));
+    }
+    plan.then(Step::new(doomed.iter().chain(&stray).map(deletion)));
+    memory.keep(&before, &mut plan)?;
+    Ok(plan)
+}
+
+fn limit(ctx: &Ctx<'_>) -> Result<usize> {
+    let limit: i64 = ctx.option_as(LIMIT)?;
+    match usize::try_from(limit) {
+        Ok(limit @ 1..=1000) => Ok(limit),
+        _ => Err(Error::Terminal(format!("{LIMIT} must be between 1 and 1000, not {limit}"))),
+    }
+}
+
+/// The slices that this controller keeps for a service of this name. One that is
+/// being deleted is as good as gone: it may be held for long by a finalizer, and
+/// the service needs its endpoints meanwhile.
+fn slices_of(ctx: &Ctx<'_>, namespace: &str, name: &str) -> Result<Vec<Object<Slice>>> {
+    let labels = [(SERVICE_NAME, name), (MANAGED_BY, MANAGER)];
+    let labels = labels.map(|(label, value)| (label.to_owned(), value.to_owned())).into_iter().collect();
+    let query = Query::all().namespace(namespace).matching(&Selector::of_labels(&labels));
+    let mut slices = ctx.list::<Slice>(query)?;
+    slices.retain(|slice| !slice.metadata.is_deleting());
+    Ok(slices)
+}
+
+/// Packs the endpoints of each family. Slices of a family that the service has
+/// not are given back.
+fn pack_families(
+    service: &Service,
+    slices: Vec<Object<Slice>>,
+    desired: Desired,
+    limit: usize,
+    labels: &StringMap,
+) -> (Vec<(Family, Packed<Trigger>)>, Vec<Object<Slice>>) {
+    let families = service.families();
+    let mut stray = Vec::new();
+    let mut by_family: BTreeMap<Family, Existing> = BTreeMap::new();
+    for slice in slices {
+        match slice.family().filter(|family| families.contains(family)) {
+            None => stray.push(slice),
+            Some(family) => {
+                let existing = by_family.entry(family).or_default();
+                if slice.is_owned_by(SERVICES, &service.metadata.uid) {
+                    existing.by_ports.entry(PortKey::of(&slice.ports())).or_default().push(slice);
+                } else {
+                    existing.foreign.push(slice);
+                }
+            }
+        }
+    }
+    let mut groups = desired.groups;
+    let mut result = Vec::new();
+    for family in families {
+        let Existing { mut by_ports, foreign } = by_family.remove(&family).unwrap_or_default();
+        let mut packed = Packed { doomed: foreign, ..Packed::default() };
+        for (key, group) in &mut groups {
+            let wanted = group.by_family.remove(&family).unwrap_or_default();
+            let existing = by_ports.remove(key).unwrap_or_default();
+            let blank = Draft::new(family, group.ports.clone(), labels.clone());
+            let differs = |slice: &Slice| !same_but_reserved(&slice.metadata.labels, labels);
+            packed.append(pack(existing, wanted, limit, &blank, differs));
+        }
+        packed.doomed.extend(by_ports.into_values().flatten());
+        if packed.leaves_nothing() {
+            let placeholder = Draft::new(family, Vec::new(), labels.clone());
+            leave_placeholder(&mut packed, placeholder, &service.metadata.uid);
+        }
+        result.push((family, packed));
+    }
+    (result, stray)
+}
+
+/// Slices of a family.
+#[derive(Default)]
+struct Existing {
+    by_ports: BTreeMap<PortKey, Vec<Object<Slice>>>,
+    /// Those of another service that had the same name.
+    foreign: Vec<Object<Slice>>,
+}
+
+/// A service always has a slice, be it an empty one: it says that there is
+/// nothing, rather than that nobody has looked yet.
+fn leave_placeholder(packed: &mut Packed<Trigger>, placeholder: Draft<Trigger>, uid: &str) {
+    let is_placeholder = |slice: &Slice| {
+        let empty = slice.endpoints.is_empty() && slice.ports.is_empty();
+        empty && slice.metadata.labels == placeholder.labels && slice.is_owned_by(SERVICES, uid)
+    };
+    match packed.doomed.as_slice() {
+        [only] if is_placeholder(only) => packed.untouched.append(&mut packed.doomed),
+        _ => packed.drafts.push(placeholder),
+    }
+}
+
+/// Tells what was refused of the last plan. Returns whether the namespace is the
+/// reason, in which case there is nothing to tell.
+fn report_refusals(ctx: &Ctx<'_>, service: &Service, about: &About, plan: &mut Plan) -> bool {
+    let mut namespace_terminating = false;
+    for result in ctx.results() {
+        let ActionOutcome::Failed(failure) = &result.result else { continue };
+        if is_from_namespace(failure) {
+            namespace_terminating = true;
+        } else if failure.reason != "Conflict" {
+            // Somebody else wrote first; what they wrote has been seen by now.
+            let verb = result.tag.as_str();
+            let meta = &service.metadata;
+            let text = format!(
+                "failed to {verb} EndpointSlice for Service {}/{}: {}",
+                meta.namespace, meta.name, failure.message
+            );
+            plan.event(failed_update(about, service, &text));
+        }
+    }
+    namespace_terminating
+}
+
+fn is_from_namespace(failure: &Failure) -> bool {
+    failure.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
+}
+
+fn failed_update(about: &About, service: &Service, text: &str) -> Event {
+    let meta = &service.metadata;
+    about.warning(
+        "FailedToUpdateEndpointSlices",
+        format!("Error updating Endpoint Slices for Service {}/{}: {text}", meta.namespace, meta.name),
+    )
+}

@@ -1,0 +1,32 @@
+//! The time of the change that leads to a write, for the annotation from which
+//! the latency of the network is measured.
+
+use std::collections::HashMap;
+
+use coxswain_sdk::endpoints::pod::Pod;
+use coxswain_sdk::endpoints::service::Service;
+use coxswain_sdk::{Object, Time};
+
+use crate::view::Slice;
+
+/// The earliest change of a pod's readiness that these slices do not show yet.
+/// A service without slices is itself the change. None where pods went, or where
+/// what changed has no time.
+///
+/// It is derived from the slices rather than remembered, so it is as right after
+/// a restart as before.
+pub fn trigger_time(service: &Service, slices: &[Object<Slice>], pods: &[Object<Pod>]) -> Option<Time> {
+    if slices.is_empty() {
+        return service.metadata.creation_timestamp;
+    }
+    let endpoints = slices.iter().flat_map(|slice| &slice.endpoints);
+    let known: HashMap<&str, Option<bool>> = endpoints
+        .filter_map(|endpoint| {
+            Some((endpoint.target_ref.as_ref()?.uid.as_str(), endpoint.conditions.serving))
+        })
+        .collect();
+    let unseen = |pod: &&Object<Pod>| {
+        pod.has_endpoint() && known.get(pod.metadata.uid.as_str()) != Some(&Some(pod.is_ready()))
+    };
+    pods.iter().filter(unseen).filter_map(|pod| pod.readiness_changed()).min()
+}
