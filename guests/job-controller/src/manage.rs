@@ -42,6 +42,12 @@ impl<'a> Work<'a> {
         Self { delete: pods, cut_short, ..Self::default() }
     }
 
+    /// Makes no pods after all.
+    pub fn make_none(&mut self) {
+        self.cut_short &= self.create.is_empty();
+        self.create.clear();
+    }
+
     /// All active pods go, since the Job has ended.
     pub fn end(tally: &Tally<'a>) -> Self {
         Self { counts: true, ..Self::delete(tally.active.clone(), 2 * SWEEP) }

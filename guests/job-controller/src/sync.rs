@@ -68,11 +68,11 @@ pub fn sync(ctx: &Ctx<'_>, job: &Object<Job>, memory: Memory) -> Result<(Plan, O
     };
     let refusals = memory.refusals.after(!trouble.refused.is_empty());
     if trouble.namespace_terminating || refusals.waits {
-        work.create.clear();
+        work.make_none();
     }
     if !work.create.is_empty() && job.spec.template.metadata.labels.is_empty() && !job.is_indexed() {
         plan.event(about.warning("FailedCreate", "Error creating: unable to create pods, no labels"));
-        work.create.clear();
+        work.make_none();
     }
     let again = [
         deadline(job, status.start_time).filter(|at| *at > now),

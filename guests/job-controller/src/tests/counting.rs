@@ -73,3 +73,35 @@ fn each_pod_is_counted_once_whichever_write_fails() {
     }
     assert!(met > 90, "only {met} refusals were met");
 }
+
+/// Lines of a golden that hold this text.
+fn count(golden: &str, text: &str) -> usize {
+    golden.lines().filter(|line| line.contains(text)).count()
+}
+
+#[test]
+fn a_big_job_is_made_and_counted_in_bursts() {
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "work", "uid": "job-work"},
+        "spec": {
+            "completions": 1200, "parallelism": 1200, "selector": {"matchLabels": {"job": "work"}},
+            "template": {"metadata": {"labels": {"job": "work"}}, "spec": {}},
+        },
+    });
+    let all_succeed = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "work-*"}, "status": {"phase": "Succeeded"}});
+    let scenario = json!({
+        "about": "many pods", "objects": [job], "then": [{"after": 10, "apply": [all_succeed]}],
+    });
+    let scenario: Scenario = serde_json::from_value(scenario).unwrap();
+    let golden = play(&scenario, &mut Native::<JobController>::new()).unwrap();
+    // 500, 500 and 200, without a pause between.
+    assert_eq!(count(&golden, "- do: create pods"), 3);
+    let (before, _) = golden.rsplit_once("do: create pods").unwrap();
+    let at = before.lines().rfind(|line| line.starts_with("- at:"));
+    assert_eq!(at, Some("- at: \"2026-01-01T00:00:00Z\""));
+    assert_eq!(count(&golden, "do: patch pods"), 1200);
+    assert_eq!(last(&golden, "succeeded"), Some(1200));
+    // Made in 3, counted in 3 that write twice, and a look at ready pods is none.
+    assert_eq!(count(&golden, "do: patch jobs default/work/status"), 9);
+    assert_eq!(count(&golden, "Normal Completed about"), 1);
+}
