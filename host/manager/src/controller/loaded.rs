@@ -1,9 +1,9 @@
 //! One version of a module, at work.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
     contract::{Outcome, Request},
@@ -37,6 +37,8 @@ pub struct Loaded {
 pub struct Called {
     /// The outcome, or why there is none.
     pub result: Result<Outcome, Fault>,
+    /// How long the guest computed.
+    pub spent: Duration,
     /// What was read; none if the call never began.
     pub reads: Option<Reads>,
     /// The request, to be asked again with more answers.
@@ -68,6 +70,7 @@ impl Loaded {
         let Ok(_slot) = compute.acquire().await else {
             return Called {
                 result: Err(Fault::Trap("the manager is stopping".into())),
+                spent: Duration::ZERO,
                 reads: None,
                 request,
             };
@@ -78,7 +81,7 @@ impl Loaded {
             Ok(called) => called,
             Err(error) => {
                 let text = format!("the host failed while it served the guest: {error}");
-                Called { result: Err(Fault::Trap(text)), reads: None, request: kept }
+                Called { result: Err(Fault::Trap(text)), spent: Duration::ZERO, reads: None, request: kept }
             }
         }
     }
@@ -87,16 +90,21 @@ impl Loaded {
         let mut slot = self.instance.lock();
         let mut instance = match slot.take().map_or_else(|| self.module.instantiate(), Ok) {
             Ok(instance) => instance,
-            Err(fault) => return Called { result: Err(fault), reads: Some(snapshot.into_reads()), request },
+            Err(fault) => {
+                let reads = Some(snapshot.into_reads());
+                return Called { result: Err(fault), spent: Duration::ZERO, reads, request };
+            }
         };
+        let begun = Instant::now();
         let (result, snapshot) = instance.reconcile(&request, Box::new(snapshot), log);
+        let spent = begun.elapsed();
         // After a fault the instance is in no known state: it is dropped, and the next call makes another.
         if result.is_ok() {
             *slot = Some(instance);
         }
         drop(slot);
         let reads = snapshot.into_any().downcast::<Snapshot>().ok().map(|s| s.into_reads());
-        Called { result, reads, request }
+        Called { result, spent, reads, request }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     contract::{Outcome, Plan, Request},
     engine::Fault,
     key::Key,
-    queue::Finished,
+    queue::{Finished, backoff},
 };
 
 /// Rounds of lookups one reconcile may take, because each must bring it closer
@@ -47,18 +47,24 @@ impl Controller {
 
     async fn rounds(&self, loaded: &Arc<Loaded>, key: &Key, record: &mut Record) -> Settled {
         let mut request = self.request(loaded, key, record);
+        let mut spent = Duration::ZERO;
         for _ in 0..MAX_ROUNDS {
             let snapshot = loaded.view.snapshot(key);
             request.primary = snapshot.primary();
             request.resources = loaded.view.resources();
             let called = loaded.call(request, snapshot, self.log.clone(), &self.shared.compute).await;
             request = called.request;
+            spent += called.spent;
             let finished = matches!(called.result, Ok(Outcome::Plan(_)));
             if let Some(reads) = called.reads {
                 loaded.view.commit(key, reads, finished);
             }
             match called.result {
-                Ok(Outcome::Plan(plan)) => return self.carry_out(loaded, key, record, plan).await,
+                Ok(Outcome::Plan(plan)) => {
+                    let mut settled = self.carry_out(loaded, key, record, plan).await;
+                    settled.finished.rest = backoff::after_work(spent);
+                    return settled;
+                }
                 Ok(Outcome::Lookups(asks)) if asks.is_empty() => {
                     return self.failed(key, "the module asked for lookups and named none".into());
                 }
@@ -134,6 +140,7 @@ impl Controller {
             own_writes: executed.primary_version.into_iter().collect(),
             again_in,
             quiet,
+            rest: Duration::ZERO,
             at_once: false,
             forget,
         };

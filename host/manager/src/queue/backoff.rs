@@ -25,6 +25,17 @@ pub fn after_writes(plans: u32) -> Duration {
     doubled(plans.saturating_sub(FREE_WRITES), MAX_SLOWING)
 }
 
+/// How long a key rests after a reconcile that took so long to compute, so that one key never fills more than a small
+/// share of a processor: what comes meanwhile is taken together. Nothing of what a user does to the key's own object
+/// waits for it.
+pub fn after_work(spent: Duration) -> Duration {
+    /// Cheap reconciles cost less than a timer.
+    const FREE: Duration = Duration::from_micros(100);
+    const SHARE: u32 = 20;
+    const MAX_REST: Duration = Duration::from_millis(100);
+    if spent < FREE { Duration::ZERO } else { (spent * SHARE).min(MAX_REST) }
+}
+
 fn doubled(times: u32, max: Duration) -> Duration {
     match times {
         0 => Duration::ZERO,
@@ -51,6 +62,14 @@ mod tests {
         ];
         for (failures, millis) in table {
             assert_eq!(after_failures(failures), Duration::from_millis(millis), "{failures} failures");
+        }
+    }
+
+    #[test]
+    fn only_long_work_is_followed_by_a_rest() {
+        let table = [(0, 0), (99, 0), (100, 2_000), (1_000, 20_000), (60_000, 100_000)];
+        for (spent, rest) in table {
+            assert_eq!(after_work(Duration::from_micros(spent)), Duration::from_micros(rest), "{spent} us");
         }
     }
 

@@ -56,6 +56,8 @@ struct Entry {
     backoff_until: Option<Instant>,
     /// Until when wakes that do not come from the own object are held back.
     quiet_until: Option<Instant>,
+    /// Until when all wakes wait that tell of no foreign change to the own object.
+    rest_until: Option<Instant>,
     failures: u32,
     writing_plans: u32,
     own_writes: Vec<u64>,
@@ -70,6 +72,7 @@ impl Entry {
             due: None,
             backoff_until: None,
             quiet_until: None,
+            rest_until: None,
             failures: 0,
             writing_plans: 0,
             own_writes: Vec::new(),
@@ -83,6 +86,7 @@ impl Entry {
             && self.failures == 0
             && self.writing_plans == 0
             && self.quiet_until.is_none_or(|t| t <= now)
+            && self.rest_until.is_none_or(|t| t <= now)
     }
 }
 
@@ -129,6 +133,8 @@ pub struct Finished {
     pub again_in: Option<Duration>,
     /// Hold back wakes that do not come from the own object.
     pub quiet: Duration,
+    /// Hold back all wakes that tell of no foreign change to the own object.
+    pub rest: Duration,
     /// Reconcile again at once (a swap came in between).
     pub at_once: bool,
     /// Nothing is to be remembered of the key.
@@ -220,6 +226,7 @@ impl Queue {
             entry.writing_plans = 0;
         }
         entry.quiet_until = (!finished.quiet.is_zero()).then(|| now + finished.quiet);
+        entry.rest_until = (!finished.rest.is_zero()).then(|| now + finished.rest);
         if finished.failed {
             entry.failures = entry.failures.saturating_add(1);
             inner.retries += 1;
@@ -354,6 +361,9 @@ impl Inner {
         let from_elsewhere = matches!(cause, Cause::Read | Cause::Bulk);
         if let (true, Some(quiet)) = (from_elsewhere, entry.quiet_until) {
             at = at.max(quiet);
+        }
+        if let Some(rest) = entry.rest_until {
+            at = at.max(rest);
         }
         if at > now {
             self.schedule(key, at);

@@ -119,6 +119,24 @@ async fn quiet_holds_back_what_does_not_come_from_the_own_object() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_rest_takes_wakes_together_and_never_holds_back_what_a_user_does() {
+    let queue = queue();
+    let rest = Duration::from_millis(50);
+    let finished = Finished { rest, own_writes: vec![7], ..Finished::default() };
+    queue.wake(&key("a"), Cause::Read);
+    let taken = queue.take().await.unwrap();
+    queue.give_back(&taken, finished.clone());
+    let start = Instant::now();
+    queue.wake(&key("a"), Cause::Read);
+    queue.wake(&key("a"), Cause::Primary { resource_version: 7 });
+    queue.take().await.unwrap();
+    assert_eq!(start.elapsed(), rest);
+    queue.give_back(&taken, finished);
+    queue.wake(&key("a"), Cause::Primary { resource_version: 8 });
+    assert_eq!(taken_within(&queue, SOON).await.as_deref(), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_plan_can_ask_to_come_back_and_the_earliest_time_counts() {
     let queue = queue();
     queue.wake(&key("a"), Cause::Read);
