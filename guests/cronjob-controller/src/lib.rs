@@ -10,16 +10,21 @@
 //! not made again. How clocks that are changed are treated is said in
 //! [`schedule`].
 //!
-//! State: the schedule as of the last reconcile. A schedule that has changed since
-//! is not applied to times past: its first run is the next one. Lost, a run that
-//! the new schedule would have had since the last one is made up for at once, as
-//! after any restart.
+//! State, each part of it a hint:
+//!
+//! * The schedule as of the last reconcile. A schedule that has changed since is
+//!   not applied to times past: its first run is the next one. Lost, a run that
+//!   the new schedule would have had since the last one is made up for at once, as
+//!   after any restart.
+//! * The run made last, until it is recorded. Lost, a Job that somebody deletes
+//!   between its creation and its record is made again.
 //!
 //! Rules: <https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/>.
 
 mod civil;
 mod history;
 mod job;
+mod memory;
 mod reconcile;
 mod record;
 pub mod schedule;

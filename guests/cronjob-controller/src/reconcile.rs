@@ -6,6 +6,7 @@ use coxswain_sdk::{About, Action, Ask, Ctx, Error, Object, Plan, Query, Result, 
 
 use crate::history;
 use crate::job;
+use crate::memory::{self, Memory};
 use crate::record::{Record, record};
 use crate::schedule::{Missed, Overdue, Schedule, next_after_now, overdue};
 use crate::timing::{fingerprint, names_zone, rfc1123, schedule_of, zone_of};
@@ -22,17 +23,23 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
         ctx.list(Query::all().namespace(&meta.namespace).controlled_by(&meta.uid))?;
 
     plan.then(Step::new(history::trim(&cron_job, &jobs)).or_go_on());
-    let Record { status, events } = record(ctx, &cron_job, &jobs)?;
+    let memory = Memory::of(ctx);
+    let made = memory.unrecorded(ctx, &cron_job, CREATE);
+    let Record { mut status, events } = record(ctx, &cron_job, &jobs, made)?;
     for event in events {
         plan.event(event);
     }
     tell_failures(ctx, &cron_job, &mut plan);
-    let start = if meta.is_deleting() { Start::default() } else { due(ctx, &cron_job, &status, &mut plan)? };
+    let start =
+        if meta.is_deleting() { Start::default() } else { due(ctx, &cron_job, &status, &memory, &mut plan)? };
+    let kept = memory::text(start.run.or(made), &fingerprint(&cron_job.spec));
+    if ctx.state() != Some(&kept) {
+        plan.keep(kept);
+    }
 
     let replaced =
         Step::new(start.replaced.iter().map(|old| history::delete(&cron_job, old.name(), old.uid())));
     plan.then(replaced);
-    let mut status = status;
     status.active.retain(|active| !start.replaced.contains(active));
     let patch = Action::status(CRON_JOBS, &meta.namespace, &meta.name, &cron_job.status, &status)?;
     plan.then(patch.map(|patch| patch.as_seen(&cron_job)));
@@ -43,6 +50,8 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
 /// A run that is to be started.
 #[derive(Default)]
 struct Start {
+    /// The run.
+    run: Option<Time>,
     /// Jobs that make room for it.
     replaced: Vec<Reference>,
     /// Its creation.
@@ -50,14 +59,16 @@ struct Start {
 }
 
 /// Looks whether a run is due, and when to look again.
-fn due(ctx: &Ctx<'_>, cron_job: &CronJob, status: &Status, plan: &mut Plan) -> Result<Start> {
+fn due(
+    ctx: &Ctx<'_>,
+    cron_job: &CronJob,
+    status: &Status,
+    memory: &Memory,
+    plan: &mut Plan,
+) -> Result<Start> {
     let about = About::new(CRON_JOBS, &cron_job.metadata);
     let spec = &cron_job.spec;
-    let known = fingerprint(spec);
-    let changed = ctx.state().is_some_and(|before| before != known);
-    if ctx.state() != Some(&known) {
-        plan.keep(known);
-    }
+    let changed = memory.times.as_ref().is_some_and(|before| *before != fingerprint(spec));
     let zone = match zone_of(spec) {
         Ok(zone) => zone,
         Err(why) => {
@@ -113,7 +124,7 @@ fn due(ctx: &Ctx<'_>, cron_job: &CronJob, status: &Status, plan: &mut Plan) -> R
         |replaced| {
             let create = job::create(cron_job, run, zone)?.tag(CREATE);
             let create = create.on_success(about.normal("SuccessfulCreate", "Created job {name}"));
-            Ok(Start { replaced, create: Some(create) })
+            Ok(Start { run: Some(run), replaced, create: Some(create) })
         },
     )
 }

@@ -1,7 +1,7 @@
 //! The status that follows from the Jobs there are.
 
 use coxswain_sdk::resource::{CRON_JOBS, JOBS};
-use coxswain_sdk::{About, Ask, Ctx, Error, Event, Object, Result};
+use coxswain_sdk::{About, Ask, Ctx, Error, Event, Object, Result, Time};
 
 use crate::job::{reference, run_of};
 use crate::view::{CronJob, Job, Reference, Status};
@@ -15,10 +15,12 @@ pub struct Record {
     pub events: Vec<Event>,
 }
 
-/// Compares the status with the Jobs.
-pub fn record(ctx: &Ctx<'_>, cron_job: &CronJob, jobs: &[Object<Job>]) -> Result<Record> {
+/// Compares the status with the Jobs. A run that was made counts even if its Job
+/// is gone again.
+pub fn record(ctx: &Ctx<'_>, cron_job: &CronJob, jobs: &[Object<Job>], made: Option<Time>) -> Result<Record> {
     let about = About::new(CRON_JOBS, &cron_job.metadata);
     let mut record = Record { status: cron_job.status.clone(), events: Vec::new() };
+    record.status.last_schedule_time = record.status.last_schedule_time.max(made);
     for job in jobs {
         record.take_in(cron_job, job, &about);
     }

@@ -11,7 +11,7 @@ use crate::budget::selected;
 use crate::view::{Budget, Pod};
 
 /// How long further changes may wait: nothing depends on being told at once.
-const TOGETHER_MILLIS: u32 = 5000;
+const TOGETHER_MILLIS: u32 = 1000;
 /// How many pods are remembered, and so told.
 const AT_MOST: usize = 1000;
 
