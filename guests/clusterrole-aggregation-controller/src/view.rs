@@ -1,0 +1,46 @@
+//! What is read of ClusterRoles.
+
+use coxswain_sdk::meta::null_is_default;
+use coxswain_sdk::resource::CLUSTER_ROLES;
+use coxswain_sdk::selector::LabelSelector;
+use coxswain_sdk::{ObjectMeta, Resource, View};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// A ClusterRole.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterRole {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// What it is put together from; None if it is not.
+    pub aggregation_rule: Option<AggregationRule>,
+    /// Rules, whole: a field that this program does not know may be what narrows
+    /// a rule, and must not be lost on the way.
+    #[serde(deserialize_with = "null_is_default")]
+    pub rules: Vec<Map<String, Value>>,
+}
+
+impl View for ClusterRole {
+    const RESOURCE: Resource = CLUSTER_ROLES;
+}
+
+/// What a ClusterRole is put together from.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AggregationRule {
+    /// Whatever any of these finds.
+    #[serde(deserialize_with = "null_is_default")]
+    pub cluster_role_selectors: Vec<LabelSelector>,
+}
+
+impl ClusterRole {
+    /// Its rules without empty fields, so that they compare.
+    pub fn rules(&self) -> impl Iterator<Item = Map<String, Value>> {
+        self.rules.iter().map(|rule| {
+            let mut rule = rule.clone();
+            rule.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
+            rule
+        })
+    }
+}

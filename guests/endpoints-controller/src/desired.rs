@@ -1,0 +1,67 @@
+//! The subsets that the pods of a service make.
+
+use std::net::IpAddr;
+
+use coxswain_sdk::endpoints::address::{Family, family_of};
+use coxswain_sdk::endpoints::pod::Pod;
+use coxswain_sdk::endpoints::port::Port;
+use coxswain_sdk::endpoints::service::Service;
+use coxswain_sdk::endpoints::slice::Target;
+use coxswain_sdk::endpoints::subsets::{Address, Subset, Subsets};
+
+/// Subsets of these pods, in canonical form.
+pub fn desired<'a>(service: &Service, pods: impl IntoIterator<Item = &'a Pod>) -> Vec<Subset> {
+    let publishes_all = service.spec.publish_not_ready_addresses;
+    let mut subsets = Subsets::default();
+    for pod in pods {
+        let goes = pod.metadata.is_deleting() && !publishes_all;
+        if goes || !pod.has_endpoint() {
+            continue;
+        }
+        // A pod may lack the family, while a cluster is changed to two of them.
+        let Some(ip) = ip_for(service, pod) else { continue };
+        let is_ready = publishes_all || pod.is_ready();
+        let place = subsets.place(&address(service, pod, ip));
+        if service.spec.ports.is_empty() && service.asks_for_no_address() {
+            subsets.add(place, None, is_ready);
+        }
+        for port in &service.spec.ports {
+            let Some(number) = pod.port_for(port) else { continue };
+            let port = Port {
+                name: port.name.clone(),
+                port: Some(number),
+                protocol: port.protocol.clone(),
+                app_protocol: port.app_protocol.clone(),
+            };
+            subsets.add(place, Some(&port), is_ready);
+        }
+    }
+    subsets.finish()
+}
+
+/// The address of a pod in the service's first family.
+fn ip_for(service: &Service, pod: &Pod) -> Option<IpAddr> {
+    let said = service.spec.ip_families.first().map(|name| Family::named(name).unwrap_or_default());
+    // The API server fills the families in, but an old one may not have.
+    let family = said.unwrap_or_else(|| {
+        let text = if service.is_headless() { &pod.status.pod_ip } else { &service.spec.cluster_ip };
+        family_of(text).unwrap_or_default()
+    });
+    pod.addresses().find(|ip| Family::of(*ip) == family)
+}
+
+fn address(service: &Service, pod: &Pod, ip: IpAddr) -> Address {
+    let meta = &pod.metadata;
+    Address {
+        ip: ip.to_string(),
+        hostname: pod.hostname_in(service).unwrap_or_default().to_owned(),
+        node_name: (!pod.spec.node_name.is_empty()).then(|| pod.spec.node_name.clone()),
+        target_ref: Some(Target {
+            kind: "Pod".to_owned(),
+            namespace: meta.namespace.clone(),
+            name: meta.name.clone(),
+            uid: meta.uid.clone(),
+            ..Target::default()
+        }),
+    }
+}

@@ -1,0 +1,185 @@
+//! One reconcile of an Endpoints object: what its subsets make, and what its
+//! slices have.
+
+use std::collections::BTreeMap;
+
+use coxswain_sdk::contract::ActionOutcome;
+use coxswain_sdk::endpoints::address::Family;
+use coxswain_sdk::endpoints::draft::{Draft, Owner, deletion, recycle};
+use coxswain_sdk::endpoints::pack::{Packed, pack};
+use coxswain_sdk::endpoints::port::PortKey;
+use coxswain_sdk::endpoints::{MANAGED_BY, SERVICE_NAME, TRIGGER_TIME};
+use coxswain_sdk::resource::ENDPOINTS;
+use coxswain_sdk::selector::Selector;
+use coxswain_sdk::{About, Ctx, Error, Object, OwnerReference, Plan, Query, Result, Step, StringMap};
+
+use crate::desired::{Desired, desired};
+use crate::memory::Memory;
+use crate::view::{EndpointsObject, Service, Slice, is_left_alone};
+use crate::{BATCH, LIMIT, MANAGER};
+
+/// One reconcile of an Endpoints object.
+pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
+    let mut plan = Plan::new();
+    let batch = ctx.option_duration(BATCH)?;
+    plan.quiet(u32::try_from(batch.as_millis()).unwrap_or(u32::MAX));
+
+    // Its slices are a key of their own, and go there.
+    let Some(endpoints) = ctx.primary::<EndpointsObject>()? else { return Ok(plan) };
+    let meta = &endpoints.metadata;
+    let limit = limit(ctx)?;
+    let slices = slices_of(ctx, &meta.namespace, &meta.name)?;
+    if !is_to_be_mirrored(ctx, &endpoints)? {
+        plan.then(Step::new(slices.iter().map(deletion)));
+        return Ok(plan);
+    }
+
+    let before = Memory::of(ctx);
+    let mut memory = before.clone();
+    memory.namespace_terminating |= was_refused_by_namespace(ctx);
+    let desired = desired(&endpoints.subsets, limit);
+    tell(&endpoints, &desired, limit, &mut memory, &mut plan);
+
+    let reference = OwnerReference::controller(ENDPOINTS, &meta.name, &meta.uid);
+    let owner = Owner { namespace: &meta.namespace, name: &meta.name, reference: &reference };
+    let Packed { mut drafts, mut doomed, .. } = pack_all(&endpoints, slices, desired, limit);
+    recycle(&mut drafts, &mut doomed, |_| true);
+    if meta.is_deleting() || memory.namespace_terminating {
+        drafts.retain(|draft| draft.seen.is_some());
+    }
+    let annotations = annotations(&endpoints);
+    let mut writes = Vec::new();
+    for mut draft in drafts {
+        draft.annotations.clone_from(&annotations);
+        writes.extend(draft.write(owner)?);
+    }
+    // Nothing is deleted before what replaces it is there.
+    plan.then(Step::new(writes));
+    plan.then(Step::new(doomed.iter().map(deletion)));
+    memory.keep(&before, &mut plan)?;
+    Ok(plan)
+}
+
+/// One reconcile of the slices of a service: they go with their Endpoints.
+pub fn orphans(ctx: &Ctx<'_>) -> Result<Plan> {
+    let mut plan = Plan::new();
+    let mut parts = ctx.key().name.splitn(3, '/');
+    if let (Some(namespace), Some(MANAGER), Some(name)) = (parts.next(), parts.next(), parts.next())
+        && ctx.get::<EndpointsObject>(namespace, name)?.is_none()
+    {
+        plan.then(Step::new(slices_of(ctx, namespace, name)?.iter().map(deletion)));
+    }
+    Ok(plan)
+}
+
+fn limit(ctx: &Ctx<'_>) -> Result<usize> {
+    let limit: i64 = ctx.option_as(LIMIT)?;
+    match usize::try_from(limit) {
+        Ok(limit @ 1..=1000) => Ok(limit),
+        _ => Err(Error::Terminal(format!("{LIMIT} must be between 1 and 1000, not {limit}"))),
+    }
+}
+
+/// The slices that this controller keeps under a name. One that is being deleted
+/// is as good as gone.
+fn slices_of(ctx: &Ctx<'_>, namespace: &str, name: &str) -> Result<Vec<Object<Slice>>> {
+    let labels = [(SERVICE_NAME, name), (MANAGED_BY, MANAGER)];
+    let labels = labels.map(|(label, value)| (label.to_owned(), value.to_owned())).into_iter().collect();
+    let query = Query::all().namespace(namespace).matching(&Selector::of_labels(&labels));
+    let mut slices = ctx.list::<Slice>(query)?;
+    slices.retain(|slice| !slice.metadata.is_deleting());
+    Ok(slices)
+}
+
+/// Only Endpoints of a service without a selector are mirrored: the others are
+/// made from the same pods as slices are.
+fn is_to_be_mirrored(ctx: &Ctx<'_>, endpoints: &EndpointsObject) -> Result<bool> {
+    if is_left_alone(endpoints) {
+        return Ok(false);
+    }
+    let meta = &endpoints.metadata;
+    let service = ctx.get::<Service>(&meta.namespace, &meta.name)?;
+    Ok(service.is_some_and(|service| service.spec.selector.is_empty()))
+}
+
+/// One slice for each family and ports, with all the addresses there are.
+fn pack_all(
+    endpoints: &EndpointsObject,
+    slices: Vec<Object<Slice>>,
+    desired: Desired,
+    limit: usize,
+) -> Packed<StringMap> {
+    let labels = labels(endpoints);
+    let annotations = annotations(endpoints);
+    let differs = |slice: &Slice| {
+        let meta = &slice.metadata;
+        meta.labels != labels
+            || meta.annotations != annotations
+            || !slice.is_owned_by(ENDPOINTS, &endpoints.metadata.uid)
+    };
+    let mut packed = Packed::default();
+    let mut existing: BTreeMap<(Family, PortKey), Vec<Object<Slice>>> = BTreeMap::new();
+    for slice in slices {
+        match slice.family() {
+            Some(family) => existing.entry((family, PortKey::of(&slice.ports()))).or_default().push(slice),
+            None => packed.doomed.push(slice),
+        }
+    }
+    for (key, (ports, wanted)) in desired.groups {
+        let mut slices = existing.remove(&key).unwrap_or_default();
+        packed.doomed.extend(slices.drain(1.min(slices.len())..));
+        let blank = Draft::new(key.0, ports, labels.clone());
+        packed.append(pack(slices, wanted, limit, &blank, differs));
+    }
+    packed.doomed.extend(existing.into_values().flatten());
+    packed
+}
+
+fn labels(endpoints: &EndpointsObject) -> StringMap {
+    let mut labels = endpoints.metadata.labels.clone();
+    labels.insert(SERVICE_NAME.to_owned(), endpoints.metadata.name.clone());
+    labels.insert(MANAGED_BY.to_owned(), MANAGER.to_owned());
+    labels
+}
+
+/// The annotations are mirrored too, but for those that are about the Endpoints
+/// object itself.
+fn annotations(endpoints: &EndpointsObject) -> StringMap {
+    let mut annotations = endpoints.metadata.annotations.clone();
+    annotations.remove(TRIGGER_TIME);
+    annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+    annotations
+}
+
+/// Tells about addresses that are not mirrored, once.
+fn tell(endpoints: &EndpointsObject, desired: &Desired, limit: usize, memory: &mut Memory, plan: &mut Plan) {
+    let Desired { invalid, skipped, .. } = desired;
+    let mut events = Vec::new();
+    if *invalid > 0 {
+        let text = format!("Skipped {invalid} invalid IP addresses when mirroring to EndpointSlices");
+        events.push(("InvalidIPAddress", text));
+    }
+    if skipped > invalid {
+        let text = format!(
+            "A max of {limit} addresses can be mirrored to EndpointSlices per Endpoints subset. \
+             {skipped} addresses were skipped"
+        );
+        events.push(("TooManyAddressesToMirror", text));
+    }
+    let about = About::new(ENDPOINTS, &endpoints.metadata);
+    for (reason, text) in &events {
+        if !memory.told.contains(text) {
+            plan.event(about.warning(reason, text.clone()));
+        }
+    }
+    memory.told = events.into_iter().map(|(_, text)| text).collect();
+}
+
+fn was_refused_by_namespace(ctx: &Ctx<'_>) -> bool {
+    ctx.results().iter().any(|result| match &result.result {
+        ActionOutcome::Failed(failure) => {
+            failure.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
+        }
+        ActionOutcome::Skipped | ActionOutcome::Unknown => false,
+    })
+}
