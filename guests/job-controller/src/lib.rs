@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `reconcile` | whose turn it is: a Job, or pods that lost theirs |
-//! | `sync` | one sync of a Job, as a plan |
+//! | `sync` | one sync of a Job, as a plan; `status`: what is written of it; `writes`: in what order |
 //! | `tally` | pods sorted out; `indexes`: sets of completion indexes |
 //! | `verdict` | whether the Job has succeeded or failed; `failure_policy`, `success_policy` |
 //! | `manage` | what to make and delete; `backoff`, `per_index`: when |
@@ -21,12 +21,14 @@ mod memory;
 mod orphans;
 mod per_index;
 mod reconcile;
+mod status;
 mod success_policy;
 mod sync;
 mod tally;
 mod track;
 mod verdict;
 mod view;
+mod writes;
 
 #[cfg(test)]
 mod tests;
