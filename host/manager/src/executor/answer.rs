@@ -1,6 +1,7 @@
 //! What the executor reads of an answer: metadata and little else.
 
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::{Value, value::RawValue};
 
 /// The parts of an object, or of a Status, that settle a write.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -12,6 +13,8 @@ pub(super) struct Head {
     pub(super) metadata: HeadMeta,
     #[serde(deserialize_with = "nullable")]
     pub(super) details: HeadDetails,
+    /// Only looked into where it may matter: it can be anything.
+    spec: Option<Box<RawValue>>,
     /// Of the answer to a delete-collection.
     #[serde(deserialize_with = "nullable")]
     pub(super) items: Vec<HeadItem>,
@@ -80,6 +83,14 @@ impl Head {
         self.deleting()
             && self.metadata.finalizers.is_empty()
             && self.metadata.deletion_grace_period_seconds.unwrap_or(0) <= 0
+            && !self.kept_by_spec()
+    }
+
+    /// Whether it has finalizers in its spec, where the oldest ones are.
+    fn kept_by_spec(&self) -> bool {
+        let spec = self.spec.as_ref().and_then(|spec| serde_json::from_str::<Value>(spec.get()).ok());
+        let finalizers = spec.as_ref().and_then(|spec| spec.get("finalizers")?.as_array());
+        finalizers.is_some_and(|finalizers| !finalizers.is_empty())
     }
 
     /// Whether the object is being deleted.
@@ -121,13 +132,18 @@ mod tests {
     }
 
     #[test]
-    fn vanishing_needs_all_three() {
+    fn vanishing_needs_all_of_it() {
         let cases = [
             (r#"{"metadata":{}}"#, false),
             (r#"{"metadata":{"deletionTimestamp":"t"}}"#, true),
             (r#"{"metadata":{"deletionTimestamp":"t","deletionGracePeriodSeconds":0}}"#, true),
             (r#"{"metadata":{"deletionTimestamp":"t","deletionGracePeriodSeconds":30}}"#, false),
             (r#"{"metadata":{"deletionTimestamp":"t","finalizers":["x"]}}"#, false),
+            (r#"{"metadata":{"deletionTimestamp":"t"},"spec":{"finalizers":["x"]}}"#, false),
+            (r#"{"metadata":{"deletionTimestamp":"t"},"spec":{"finalizers":[]}}"#, true),
+            (r#"{"metadata":{"deletionTimestamp":"t"},"spec":{"finalizers":{"of":"another kind"}}}"#, true),
+            (r#"{"metadata":{"deletionTimestamp":"t"},"spec":"text"}"#, true),
+            (r#"{"metadata":{"deletionTimestamp":"t"},"spec":null}"#, true),
         ];
         for (body, vanishing) in cases {
             assert_eq!(Head::parse(body.as_bytes()).vanishing(), vanishing, "{body}");
