@@ -72,22 +72,18 @@ fn troubles(ctx: &Ctx<'_>, set: &StatefulSet) -> Vec<Event> {
     let mut troubles = Vec::new();
     for result in ctx.results() {
         let ActionOutcome::Failed(failure) = &result.result else { continue };
-        let taken = failure.reason == "AlreadyExists";
+        if failure.reason == "AlreadyExists" {
+            continue;
+        }
         let error = failure.message.as_str();
         if let Some(pod) = result.tag.strip_prefix(pods::CREATE) {
-            if !taken {
-                troubles.push(events.failure("Create", pod, error));
-            }
+            troubles.push(events.failure("Create", pod, error));
         } else if let Some((claim, pod)) = names_in(&result.tag, claims::CREATE) {
-            if !taken {
-                troubles.push(events.claim_failed(claim, pod, error));
-            }
+            troubles.push(events.claim_failed(claim, pod, error));
             let error = format!("failed to create PVC {claim}: {error}");
             troubles.push(events.failure("Create", pod, &error));
         } else if let Some((claim, pod)) = names_in(&result.tag, claims::CREATE_MISSING) {
-            if !taken {
-                troubles.push(events.claim_failed(claim, pod, error));
-            }
+            troubles.push(events.claim_failed(claim, pod, error));
         }
     }
     troubles
