@@ -95,16 +95,12 @@ fn judge(
     Ok(())
 }
 
-/// Deletes pods, each only once it says why. Where saying so failed for one, the
-/// others wait no longer than until the next time.
+/// Lets pods say why they go; those that do are deleted.
 fn evict(now: Time, due: &[&Object<Pod>], plan: &mut Plan) {
-    let says_why =
-        |pod: &&&Object<Pod>| pod.condition(CONDITION).is_some_and(|condition| condition.reason == REASON);
-    let (told, untold): (Vec<&Object<Pod>>, Vec<&Object<Pod>>) =
-        due.iter().copied().partition(|pod| says_why(&pod));
-    plan.then(Step::new(told.into_iter().map(delete)).or_go_on());
-    plan.then(Step::new(untold.iter().map(|pod| say_why(pod, now))));
-    plan.then(Step::new(untold.into_iter().map(delete)).or_go_on());
+    let says_why = |pod: &Object<Pod>| pod.condition(CONDITION).is_some_and(|c| c.reason == REASON);
+    let writes = due.iter().map(|pod| if says_why(pod) { delete(pod) } else { say_why(pod, now) });
+    // Each for itself: what is wrong with one pod keeps no other from going.
+    plan.then(Step::new(writes).or_go_on());
 }
 
 fn say_why(pod: &Object<Pod>, now: Time) -> Action {

@@ -1,0 +1,166 @@
+//! What is read of DaemonSets, nodes and pods.
+
+use coxswain_sdk::claim::HasMetadata;
+use coxswain_sdk::intstr::IntOrString;
+use coxswain_sdk::meta::{NoAnnotations, null_is_default};
+use coxswain_sdk::node_affinity::NodeRequirement;
+use coxswain_sdk::resource::{DAEMON_SETS, NODES, PODS};
+use coxswain_sdk::selector::LabelSelector;
+use coxswain_sdk::taints::Taint;
+use coxswain_sdk::{ObjectMeta, Resource, StringMap, Time, View};
+use serde::Deserialize;
+
+use crate::status::Status;
+use crate::template::Template;
+
+/// Annotation with the generation of the template, from before there were
+/// revisions.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// A DaemonSet.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct DaemonSet {
+    pub metadata: ObjectMeta<StringMap>,
+    pub spec: DaemonSetSpec,
+    pub status: Status,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DaemonSetSpec {
+    pub selector: Option<LabelSelector>,
+    pub template: Template,
+    pub min_ready_seconds: i32,
+    #[serde(deserialize_with = "null_is_default")]
+    pub update_strategy: UpdateStrategy,
+    pub revision_history_limit: Option<i32>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct UpdateStrategy {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub rolling_update: Option<RollingUpdate>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RollingUpdate {
+    pub max_unavailable: Option<IntOrString>,
+    pub max_surge: Option<IntOrString>,
+}
+
+impl View for DaemonSet {
+    const RESOURCE: Resource = DAEMON_SETS;
+}
+
+impl HasMetadata for DaemonSet {
+    type Annotations = StringMap;
+
+    fn metadata(&self) -> &ObjectMeta<StringMap> {
+        &self.metadata
+    }
+}
+
+impl DaemonSet {
+    /// The generation of the template, if it says so in a way that makes sense.
+    pub fn template_generation(&self) -> Option<i64> {
+        self.metadata.annotations.get(TEMPLATE_GENERATION)?.parse().ok()
+    }
+}
+
+/// A node.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Node {
+    pub metadata: ObjectMeta,
+    pub spec: NodeSpec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct NodeSpec {
+    #[serde(deserialize_with = "null_is_default")]
+    pub taints: Vec<Taint>,
+}
+
+impl View for Node {
+    const RESOURCE: Resource = NODES;
+}
+
+/// A pod.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Pod {
+    pub metadata: ObjectMeta,
+    pub spec: PodSpec,
+    pub status: PodStatus,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodSpec {
+    pub node_name: String,
+    #[serde(deserialize_with = "null_is_default")]
+    pub affinity: PodAffinity,
+}
+
+/// As far as it names the node that the pod is for.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodAffinity {
+    #[serde(deserialize_with = "null_is_default")]
+    pub node_affinity: PodNodeAffinity,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodNodeAffinity {
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution", deserialize_with = "null_is_default")]
+    pub required: PodNodeSelector,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodNodeSelector {
+    #[serde(deserialize_with = "null_is_default")]
+    pub node_selector_terms: Vec<PodNodeSelectorTerm>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodNodeSelectorTerm {
+    #[serde(deserialize_with = "null_is_default")]
+    pub match_fields: Vec<NodeRequirement>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct PodStatus {
+    pub phase: String,
+    #[serde(deserialize_with = "null_is_default")]
+    pub conditions: Vec<PodCondition>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodCondition {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub status: String,
+    pub last_transition_time: Option<Time>,
+}
+
+impl View for Pod {
+    const RESOURCE: Resource = PODS;
+}
+
+impl HasMetadata for Pod {
+    type Annotations = NoAnnotations;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+}
