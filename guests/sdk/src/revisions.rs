@@ -19,6 +19,7 @@
 //! ```
 
 mod canonical;
+mod defaults;
 mod meaning;
 mod patch;
 #[cfg(test)]

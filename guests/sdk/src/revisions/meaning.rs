@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::defaults;
+
 /// Fields of Kubernetes' types that are maps, or structs by value: empty is the
 /// same as absent. Elsewhere an empty object is a choice, as in `emptyDir: {}`.
 const EMPTY_IS_ABSENT: [&str; 11] = [
@@ -23,6 +25,9 @@ pub(super) fn reduce_template(template: &mut Value) {
     if let Some(fields) = template.as_object_mut() {
         fields.remove("$patch");
     }
+    reduce(template);
+    defaults::fill(template);
+    // Some of what is filled in says as little as its absence.
     reduce(template);
 }
 

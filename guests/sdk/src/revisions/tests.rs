@@ -63,6 +63,18 @@ fn old_bytes_of_the_same_template_are_no_new_revision() {
     assert!(matches!(history.place_of(&wanted), Place::Latest(_)));
 }
 
+/// Of a release that filled in less: all that a later one adds.
+#[test]
+fn fields_that_are_filled_in_later_are_no_new_revision() {
+    let early = r#"{"spec":{"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"image":"img:1","name":"c"}]}}}}"#;
+    let wanted = TemplatePatch::of(&serde_json::from_str(SERVED).unwrap());
+    assert!(matches!(History::new(vec![revision("a", 1, early)]).place_of(&wanted), Place::Latest(_)));
+    // But what somebody chose is.
+    let other = SERVED.replace("ClusterFirst", "Default");
+    let wanted = TemplatePatch::of(&serde_json::from_str(&other).unwrap());
+    assert!(matches!(History::new(vec![revision("a", 1, early)]).place_of(&wanted), Place::Nowhere));
+}
+
 #[test]
 fn what_says_the_same_in_other_bytes() {
     let base = TemplatePatch::of(&template("i"));
