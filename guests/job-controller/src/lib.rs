@@ -58,6 +58,8 @@ impl Controller for JobController {
             .read_with::<Pod>(|read| read.index(orphans::OWNED, &owned))
             .write(PODS, "", &["create", "delete", "patch"])
             .write(JOBS, "status", &["patch"])
+            // Asked of whoever makes pods that block the deletion of their Job.
+            .write(JOBS, "finalizers", &["update"])
             .lookup_get(JOBS, "")
     }
 

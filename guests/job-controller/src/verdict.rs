@@ -117,3 +117,6 @@ fn by_failed_indexes(job: &Job, tally: &Tally<'_>) -> Option<Verdict> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests;
