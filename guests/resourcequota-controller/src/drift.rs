@@ -12,7 +12,6 @@
 //! status differs from it. Neither can be told from the objects. Lost, it costs
 //! the wait.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use coxswain_sdk::Time;
@@ -27,27 +26,22 @@ pub const SETTLE: Duration = Duration::from_secs(3);
 
 /// What is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(default)]
-pub struct Memory {
-    /// The last count.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    seen: List,
-    /// The count before, while it is open whether the write came through.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    before: List,
-    /// Names for which the status differs.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    differs: BTreeMap<String, Difference>,
-}
+#[serde(transparent)]
+pub struct Memory(Vec<Name>);
 
+/// What is kept of one name.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-struct Difference {
-    /// What the status says.
-    used: Quantity,
-    /// Since when it has stood still, in Unix seconds.
-    since: i64,
-    /// Since when there has been any.
-    first: i64,
+struct Name {
+    name: String,
+    /// The last count.
+    seen: Quantity,
+    /// The count before, while it is open whether the write came through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    before: Option<Quantity>,
+    /// What the status says, if it differs; since when that has stood still;
+    /// since when there has been any difference. In Unix seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    differs: Option<(Quantity, i64, i64)>,
 }
 
 /// What to do about the differences.
@@ -72,9 +66,15 @@ impl Memory {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Undoes a count whose write failed.
+    /// Undoes counts whose write failed.
     pub fn undo(&mut self) {
-        self.seen.append(&mut self.before);
+        for name in &mut self.0 {
+            name.seen = name.before.take().unwrap_or(name.seen);
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&Name> {
+        self.0.iter().find(|there| there.name == name)
     }
 }
 
@@ -89,41 +89,42 @@ pub fn decide(
 ) -> Decision {
     let mut decision = Decision { used: status.clone(), ..Decision::default() };
     let second = now.unix();
-    for (name, counted) in count {
-        let Some(used) = status.get(name).and_then(|text| Quantity::parse(text).ok()) else {
-            decision.used.insert(name.clone(), counted.to_string());
-            continue;
-        };
-        if used == *counted {
-            continue;
-        }
-        let seen = memory.seen.get(name);
-        if let Some(seen) = seen.filter(|seen| *seen > counted) {
-            let rest = counted.max(&(used - (*seen - *counted))).to_owned();
-            if rest != used {
-                decision.memory.before.insert(name.clone(), *seen);
-                decision.used.insert(name.clone(), rest.to_string());
-                continue;
+    for (name, counted) in count.iter() {
+        let mut next = Name { name: name.to_owned(), seen: counted, before: None, differs: None };
+        let last = memory.get(name);
+        let write = match status.get(name).and_then(|text| Quantity::parse(text).ok()) {
+            None => Some(counted),
+            Some(used) if used == counted => None,
+            Some(used) => {
+                let gone = last.map_or(Quantity::ZERO, |last| last.seen - counted);
+                let rest = counted.max(used - gone);
+                if gone > Quantity::ZERO && rest != used {
+                    next.before = last.map(|last| last.seen);
+                    Some(rest)
+                } else {
+                    let before = last.and_then(|last| last.differs);
+                    let still = before.filter(|(before, ..)| *before == used && gone.is_zero());
+                    let (since, first) = (still.map_or(second, |s| s.1), before.map_or(second, |b| b.2));
+                    let settled = Time::from_unix(since) + SETTLE;
+                    let due = period.map_or(settled, |period| settled.min(Time::from_unix(first) + period));
+                    if due > now {
+                        decision.again = Some(decision.again.map_or(due, |again| again.min(due)));
+                        next.differs = Some((used, since, first));
+                    }
+                    (due <= now).then_some(counted)
+                }
             }
+        };
+        if let Some(quantity) = write {
+            decision.used.insert(name.to_owned(), quantity.to_string());
         }
-        let last = memory.differs.get(name);
-        let still = last.filter(|last| last.used == used && seen == Some(counted));
-        let since = still.map_or(second, |last| last.since);
-        let first = last.map_or(second, |last| last.first);
-        let mut due = Time::from_unix(since) + SETTLE;
-        if let Some(period) = period {
-            due = due.min(Time::from_unix(first) + period);
-        }
-        if due <= now {
-            decision.used.insert(name.clone(), counted.to_string());
-            continue;
-        }
-        decision.again = Some(decision.again.map_or(due, |again| again.min(due)));
-        decision.memory.differs.insert(name.clone(), Difference { used, since, first });
+        decision.memory.0.push(next);
     }
     // What cannot be counted at present is remembered as it was.
-    decision.memory.seen = memory.seen.clone();
-    decision.memory.seen.extend(count.iter().map(|(name, counted)| (name.clone(), *counted)));
-    decision.memory.seen.retain(|name, _| decision.used.contains_key(name));
+    for last in memory.0.iter().filter(|last| count.get(&last.name).is_none()) {
+        if decision.used.contains_key(&last.name) {
+            decision.memory.0.push(Name { before: None, differs: None, ..last.clone() });
+        }
+    }
     decision
 }

@@ -1,34 +1,73 @@
 //! Lists of quantities by resource name.
 
-use std::collections::BTreeMap;
+use std::fmt::Formatter;
 
 use coxswain_sdk::quantity::{Family, Quantity};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-/// Quantities by resource name.
-pub type List = BTreeMap<String, Quantity>;
+/// Quantities by resource name: few, so a vector does.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct List(Vec<(Box<str>, Quantity)>);
 
-/// Adds to a list what another one holds.
-pub fn add<'a, N: AsRef<str> + 'a>(list: &mut List, other: impl IntoIterator<Item = (&'a N, &'a Quantity)>) {
-    for (name, quantity) in other {
-        add_one(list, name.as_ref(), *quantity);
+impl List {
+    /// The quantity of a resource.
+    pub fn get(&self, name: &str) -> Option<Quantity> {
+        self.0.iter().find(|(there, _)| **there == *name).map(|(_, quantity)| *quantity)
     }
-}
 
-/// Adds a quantity of one resource.
-pub fn add_one(list: &mut List, name: &str, quantity: Quantity) {
-    match list.get_mut(name) {
-        Some(sum) => *sum += quantity,
-        None => drop(list.insert(name.to_owned(), quantity)),
+    /// All of them, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Quantity)> {
+        self.0.iter().map(|(name, quantity)| (&**name, *quantity))
     }
-}
 
-/// Raises a list to what another one holds.
-pub fn raise<'a>(list: &mut List, other: impl IntoIterator<Item = (&'a String, &'a Quantity)>) {
-    for (name, quantity) in other {
-        match list.get_mut(name) {
-            Some(highest) => *highest = (*highest).max(*quantity),
-            None => drop(list.insert(name.clone(), *quantity)),
+    /// Puts a quantity in its place: combined with the one that is there.
+    fn put(&mut self, name: &str, quantity: Quantity, combine: fn(Quantity, Quantity) -> Quantity) {
+        match self.0.iter_mut().find(|(there, _)| **there == *name) {
+            Some((_, there)) => *there = combine(*there, quantity),
+            None => self.0.push((name.into(), quantity)),
         }
+    }
+
+    /// Sets a quantity.
+    pub fn set(&mut self, name: &str, quantity: Quantity) {
+        self.put(name, quantity, |_, new| new);
+    }
+
+    /// Adds a quantity.
+    pub fn add(&mut self, name: &str, quantity: Quantity) {
+        self.put(name, quantity, |there, more| there + more);
+    }
+
+    /// Adds what another list holds.
+    pub fn add_all(&mut self, other: &Self) {
+        other.iter().for_each(|(name, quantity)| self.add(name, quantity));
+    }
+
+    /// Raises the list to what another one holds.
+    pub fn raise(&mut self, other: &Self) {
+        other.iter().for_each(|(name, quantity)| self.put(name, quantity, Quantity::max));
+    }
+}
+
+impl<'de> Deserialize<'de> for List {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = List;
+
+            fn expecting(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+                f.write_str("quantities by name")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<List, A::Error> {
+                let mut list = List::default();
+                while let Some(name) = map.next_key::<String>()? {
+                    list.0.push((name.into(), map.next_value()?));
+                }
+                Ok(list)
+            }
+        }
+        deserializer.deserialize_map(Entries)
     }
 }
 

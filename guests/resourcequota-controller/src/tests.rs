@@ -116,9 +116,11 @@ fn every_name_is_counted_by_those_who_know_it() {
 fn usage(spec: Value, status: Value) -> Vec<(String, String)> {
     let pod = json!({"metadata": {"name": "p"}, "spec": spec, "status": status});
     let pod: Pod = coxswain_sdk::from_json(&pod.to_string()).unwrap();
-    let used = pods::usage([&pod], 1, Time::from_unix(0)).into_iter();
-    let told = used.filter(|(name, _)| !name.ends_with("pods")).map(|(name, q)| (name, q.to_string()));
-    told.collect()
+    let used = pods::usage([&pod], 1, Time::from_unix(0));
+    let told = used.iter().filter(|(name, _)| !name.ends_with("pods"));
+    let mut told: Vec<_> = told.map(|(name, q)| (name.to_owned(), q.to_string())).collect();
+    told.sort();
+    told
 }
 
 fn is(used: Vec<(String, String)>, wanted: &[(&str, &str)]) {

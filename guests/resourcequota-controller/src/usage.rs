@@ -1,7 +1,5 @@
 //! What a namespace uses of what a quota limits.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use coxswain_sdk::contract::SyncState;
 use coxswain_sdk::resource::EVERY;
 use coxswain_sdk::{Ctx, Object, ObjectMeta, Query, Resource, Result, Time, View};
@@ -39,11 +37,11 @@ pub struct Usage {
 /// The names of a quota by who counts them.
 #[derive(Debug, Default)]
 struct Names<'a> {
-    pods: BTreeSet<&'a str>,
-    services: BTreeSet<&'a str>,
-    claims: BTreeSet<&'a str>,
-    devices: BTreeSet<&'a str>,
-    objects: BTreeMap<&'a str, u32>,
+    pods: Vec<&'a str>,
+    services: Vec<&'a str>,
+    claims: Vec<&'a str>,
+    devices: Vec<&'a str>,
+    objects: Vec<(&'a str, u32)>,
 }
 
 /// Counts what a quota limits. A resource that cannot be read leaves out the
@@ -55,39 +53,37 @@ pub fn count(ctx: &Ctx<'_>, quota: &ResourceQuota) -> Result<Usage> {
     let readable = is_readable(ctx, quota)?;
     let names = names(ctx, quota, &classes);
     let mut usage = Usage::default();
-    let mut sum = List::new();
+    let mut sum = List::default();
     let needs_pods = !names.pods.is_empty() || !names.devices.is_empty();
     let pods = if needs_pods { ctx.list::<Pod>(here())? } else { Vec::new() };
     if !names.pods.is_empty() {
-        list::add(&mut sum, &pods::usage_in_scopes(&pods, &scopes, ctx.now()));
+        sum.add_all(&pods::usage_in_scopes(&pods, &scopes, ctx.now()));
         usage.until = pods::next_overdue(&pods, ctx.now());
     }
     if !names.claims.is_empty() {
-        list::add(&mut sum, &claims::usage_in_scopes(&ctx.list::<Claim>(here())?, &scopes));
+        sum.add_all(&claims::usage_in_scopes(&ctx.list::<Claim>(here())?, &scopes));
     }
     // What follows is in no scope at all.
     if !names.services.is_empty() && scopes.is_empty() {
-        list::add(&mut sum, &services::usage(&ctx.list::<Service>(here())?));
+        sum.add_all(&services::usage(&ctx.list::<Service>(here())?));
     }
     if !names.devices.is_empty() && readable && scopes.is_empty() {
         let claims = ctx.list::<DeviceClaim>(here())?;
-        let by_uid = pods.iter().map(|pod| (&*pod.uid, pod.as_ref())).collect();
-        list::add(&mut sum, &devices::usage(&claims, &classes, &by_uid, ctx.now()));
+        sum.add_all(&devices::usage(&claims, &classes, &pods, ctx.now()));
     }
     for (name, resource) in &names.objects {
         let number =
             if scopes.is_empty() { ctx.refs::<Anything>(here().resources([*resource]))?.len() } else { 0 };
-        sum.insert((*name).to_owned(), list::count(number));
+        sum.set(name, list::count(number));
     }
-    let mut counted = names.pods;
-    counted.extend(names.services.iter().chain(&names.claims).chain(names.objects.keys()));
-    if readable {
-        counted.extend(&names.devices);
-    } else {
-        counted.retain(|name| !names.devices.contains(name));
+    let objects = names.objects.iter().map(|(name, _)| name);
+    let others = names.pods.iter().chain(&names.services).chain(&names.claims).chain(objects);
+    for name in others.filter(|name| readable || !names.devices.contains(name)) {
+        usage.used.set(name, sum.get(name).unwrap_or_default());
     }
-    let of = |name: &str| (name.to_owned(), sum.get(name).copied().unwrap_or_default());
-    usage.used = counted.into_iter().map(of).collect();
+    for name in names.devices.iter().filter(|_| readable) {
+        usage.used.set(name, sum.get(name).unwrap_or_default());
+    }
     Ok(usage)
 }
 
@@ -95,9 +91,9 @@ fn names<'a>(ctx: &Ctx<'_>, quota: &'a ResourceQuota, classes: &[Object<DeviceCl
     let mut names = Names::default();
     for name in quota.spec.hard.keys().map(String::as_str) {
         let mut taken = false;
-        let mut take = |counts: bool, into: &mut BTreeSet<&'a str>| {
+        let mut take = |counts: bool, into: &mut Vec<&'a str>| {
             if counts {
-                into.insert(name);
+                into.push(name);
                 taken = true;
             }
         };
@@ -107,7 +103,7 @@ fn names<'a>(ctx: &Ctx<'_>, quota: &'a ResourceQuota, classes: &[Object<DeviceCl
         take(devices::counts(name) || devices::counts_by_class(name, classes), &mut names.devices);
         if !taken && objects::may_count(name) {
             if let Some(Counted::Known(resource)) = objects::find(ctx, name) {
-                names.objects.insert(name, resource);
+                names.objects.push((name, resource));
             }
         }
     }

@@ -227,7 +227,11 @@ impl<'de> Deserialize<'de> for Quantity {
             }
 
             fn visit_f64<E: de::Error>(self, value: f64) -> Result<Quantity, E> {
-                self.visit_str(&value.to_string())
+                // As JSON has it: printing floats otherwise is 20 KB of code.
+                serde_json::Number::from_f64(value).map_or_else(
+                    || Err(E::custom("not a number")),
+                    |number| self.visit_str(&number.to_string()),
+                )
             }
 
             fn visit_unit<E: de::Error>(self) -> Result<Quantity, E> {

@@ -3,7 +3,7 @@
 use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::quantity::Quantity;
 use coxswain_sdk::resource::PERSISTENT_VOLUME_CLAIMS;
-use coxswain_sdk::{Object, ObjectMeta, Resource, View};
+use coxswain_sdk::{Object, Resource, View};
 use serde::Deserialize;
 
 use crate::list::{self, List};
@@ -19,13 +19,20 @@ const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Claim {
-    metadata: ObjectMeta<Annotations>,
+    metadata: Metadata,
     spec: Spec,
     status: Status,
 }
 
 impl View for Claim {
     const RESOURCE: Resource = PERSISTENT_VOLUME_CLAIMS;
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    #[serde(deserialize_with = "null_is_default")]
+    annotations: Annotations,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -108,21 +115,20 @@ pub fn counts(name: &str) -> bool {
 /// What the claims of a namespace use that are in all scopes.
 pub fn usage_in_scopes(claims: &[Object<Claim>], scopes: &[ScopeRequirement]) -> List {
     let counted = scopes::counted(claims.iter().map(AsRef::as_ref), scopes, fits);
-    let mut used = List::from([
-        (OBJECTS.to_owned(), list::count(counted.len())),
-        (CLAIMS.to_owned(), list::count(counted.len())),
-    ]);
+    let mut used = List::default();
+    used.set(OBJECTS, list::count(counted.len()));
+    used.set(CLAIMS, list::count(counted.len()));
     for claim in counted {
         let class = claim.class();
         let mut add = |what: &str, quantity: Quantity| {
             if !class.is_empty() {
-                list::add_one(&mut used, &format!("{class}{OF_CLASS}{what}"), quantity);
+                used.add(&[class, OF_CLASS, what].concat(), quantity);
             }
         };
         add(CLAIMS, list::count(1));
         if let Some(size) = claim.size() {
             add(STORAGE, size);
-            list::add_one(&mut used, STORAGE, size);
+            used.add(STORAGE, size);
         }
     }
     used

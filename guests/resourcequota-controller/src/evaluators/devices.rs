@@ -3,11 +3,9 @@
 //! A claim that was made for the extended resources of a pod counts only for
 //! what the pod is not charged for itself.
 
-use std::collections::BTreeMap;
-
 use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::quantity::{Family, Quantity};
-use coxswain_sdk::{Object, ObjectMeta, Resource, Time, View};
+use coxswain_sdk::{Object, ObjectMeta, OwnerReference, Resource, Time, View};
 use serde::Deserialize;
 
 use super::pod_view::Pod;
@@ -29,12 +27,23 @@ const ALL_DEVICES: i64 = 32;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct DeviceClaim {
-    metadata: ObjectMeta<Annotations>,
+    metadata: Metadata,
     spec: Spec,
 }
 
 impl View for DeviceClaim {
     const RESOURCE: Resource = RESOURCE_CLAIMS;
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Metadata {
+    name: String,
+    creation_timestamp: Option<Time>,
+    #[serde(deserialize_with = "null_is_default")]
+    owner_references: Vec<OwnerReference>,
+    #[serde(deserialize_with = "null_is_default")]
+    annotations: Annotations,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -128,34 +137,33 @@ pub fn counts_by_class(name: &str, classes: &[Object<DeviceClass>]) -> bool {
 pub fn usage(
     claims: &[Object<DeviceClaim>],
     classes: &[Object<DeviceClass>],
-    pods: &BTreeMap<&str, &Pod>,
+    pods: &[Object<Pod>],
     now: Time,
 ) -> List {
-    let extended: BTreeMap<&str, &str> = classes
-        .iter()
-        .filter_map(|class| Some((&*class.metadata.name, class.spec.extended_resource_name.as_deref()?)))
-        .collect();
-    let mut used = List::from([(OBJECTS.to_owned(), list::count(claims.len()))]);
+    let extended = |name: &str| {
+        let class = classes.iter().find(|class| class.metadata.name == name)?;
+        class.spec.extended_resource_name.as_deref()
+    };
+    let mut used = List::default();
+    used.set(OBJECTS, list::count(claims.len()));
     for claim in claims {
-        let devices = devices(claim);
         let pod = charged_pod(claim, claims, pods);
         let charged = pod.map(|pod| pods::usage([pod], 1, now)).unwrap_or_default();
-        let mut by_resource = List::new();
-        for (class, number) in &devices {
-            let number = Quantity::new(*number, Family::Decimal);
-            list::add_one(&mut used, &format!("{class}{OF_CLASS}"), number);
+        let mut by_resource = List::default();
+        for (class, number) in devices(claim).iter() {
+            used.add(&[class, OF_CLASS].concat(), number);
             if class.is_empty() {
                 continue;
             }
-            by_resource.insert(format!("{REQUESTS}{DEVICE_CLASS}{class}"), number);
-            if let Some(resource) = extended.get(class) {
-                by_resource.insert(format!("{REQUESTS}{resource}"), number);
+            by_resource.set(&[REQUESTS, DEVICE_CLASS, class].concat(), number);
+            if let Some(resource) = extended(class) {
+                by_resource.set(&[REQUESTS, resource].concat(), number);
             }
         }
-        for (name, number) in by_resource {
-            let rest = number - charged.get(&name).copied().unwrap_or_default();
+        for (name, number) in by_resource.iter() {
+            let rest = number - charged.get(name).unwrap_or_default();
             if rest > Quantity::ZERO {
-                list::add_one(&mut used, &name, rest);
+                used.add(name, rest);
             }
         }
     }
@@ -163,32 +171,30 @@ pub fn usage(
 }
 
 /// Devices by class that a claim asks for.
-fn devices(claim: &DeviceClaim) -> BTreeMap<&str, i64> {
-    let mut sum: BTreeMap<&str, i64> = BTreeMap::new();
+fn devices(claim: &DeviceClaim) -> List {
+    let mut sum = List::default();
     for request in &claim.spec.devices.requests {
-        let mut most: BTreeMap<&str, i64> = BTreeMap::new();
         let alternatives = request.first_available.iter();
         let exactly = request.exactly.iter().filter(|_| request.first_available.is_empty());
+        let mut most = List::default();
         for one in alternatives.chain(exactly) {
-            let highest = most.entry(&one.device_class_name).or_default();
-            *highest = (*highest).max(one.devices());
+            let mut single = List::default();
+            single.set(&one.device_class_name, Quantity::new(one.devices(), Family::Decimal));
+            most.raise(&single);
         }
-        for (class, number) in most {
-            let total = sum.entry(class).or_default();
-            *total = total.saturating_add(number);
-        }
+        sum.add_all(&most);
     }
     sum
 }
 
 /// The pod that a claim was made for, if it is the pod's only or first one.
 fn charged_pod<'a>(
-    claim: &Object<DeviceClaim>,
+    claim: &DeviceClaim,
     claims: &[Object<DeviceClaim>],
-    pods: &BTreeMap<&str, &'a Pod>,
+    pods: &'a [Object<Pod>],
 ) -> Option<&'a Pod> {
     let uid = pod_of(claim)?;
-    let pod = *pods.get(uid)?;
+    let pod = pods.iter().find(|pod| pod.uid == uid)?;
     let is_it = match &pod.extended_claim {
         Some(name) => *name == claim.metadata.name,
         None => claims.iter().filter(|other| pod_of(other) == Some(uid)).all(|other| {
@@ -196,12 +202,14 @@ fn charged_pod<'a>(
             age(other) >= age(claim)
         }),
     };
-    is_it.then_some(pod)
+    is_it.then_some(pod.as_ref())
 }
 
 /// Uid of the pod for whose extended resources a claim was made.
 fn pod_of(claim: &DeviceClaim) -> Option<&str> {
-    let owner =
-        claim.metadata.controller().filter(|owner| owner.kind == "Pod" && owner.api_version == "v1")?;
-    (claim.metadata.annotations.extended.as_deref() == Some("true")).then_some(&*owner.uid)
+    if claim.metadata.annotations.extended.as_deref() != Some("true") {
+        return None;
+    }
+    let owner = claim.metadata.owner_references.iter().find(|owner| owner.is_controller())?;
+    (owner.kind == "Pod" && owner.api_version == "v1").then_some(&*owner.uid)
 }

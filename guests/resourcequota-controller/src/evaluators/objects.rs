@@ -1,7 +1,6 @@
 //! Any namespaced resource: the number of its objects.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use coxswain_sdk::Ctx;
@@ -28,7 +27,7 @@ const IGNORED: [(&str, &str); 10] = [
 ];
 
 /// Resources that can be counted, by the name under which they are.
-type Countable = HashMap<String, Counted>;
+type Countable = Vec<(String, Counted)>;
 
 /// A resource that can be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,11 +50,9 @@ pub fn may_count(name: &str) -> bool {
 /// The resource whose objects a name of a quota counts, if there is one.
 /// Subscribes to the list of resources.
 pub fn find(ctx: &Ctx<'_>, name: &str) -> Option<Counted> {
-    let countable = countable(ctx);
-    if ALIASES.contains(&name) {
-        return countable.get(&object_count(name, "")).copied();
-    }
-    countable.get(name).copied()
+    let alias = ALIASES.contains(&name).then(|| object_count(name, ""));
+    let name = alias.as_deref().unwrap_or(name);
+    countable(ctx).iter().find(|(there, _)| there == name).map(|(_, counted)| *counted)
 }
 
 fn countable(ctx: &Ctx<'_>) -> Rc<Countable> {
@@ -82,9 +79,11 @@ fn read(resources: Vec<ResourceInfo>) -> Countable {
             SyncState::Syncing | SyncState::Failed | SyncState::Uncached => Counted::Unreadable,
             SyncState::Absent => continue,
         };
-        let place = countable.entry(object_count(&info.resource, &info.group)).or_insert(counted);
-        if *place == Counted::Unreadable {
-            *place = counted;
+        let name = object_count(&info.resource, &info.group);
+        match countable.iter_mut().find(|(there, _)| *there == name) {
+            Some((_, place @ Counted::Unreadable)) => *place = counted,
+            Some(_) => {}
+            None => countable.push((name, counted)),
         }
     }
     countable

@@ -24,9 +24,9 @@ pub struct Pod {
     /// When it should have gone: from then on it no longer counts.
     pub overdue: Option<Time>,
     /// What it requests.
-    pub requests: Vec<(Box<str>, Quantity)>,
+    pub requests: List,
     /// What it is limited to.
-    pub limits: Vec<(Box<str>, Quantity)>,
+    pub limits: List,
     /// Whether its running time is limited.
     pub has_deadline: bool,
     /// Whether it asks for no processor and no memory.
@@ -165,7 +165,6 @@ impl Term {
 
 impl From<RawPod> for Pod {
     fn from(raw: RawPod) -> Self {
-        let small = |list: List| list.into_iter().map(|(name, q)| (name.into_boxed_str(), q)).collect();
         let affinity = raw.spec.affinity.iter();
         let mut terms =
             affinity.flat_map(|a| a.pod_affinity.iter().chain(&a.pod_anti_affinity)).flat_map(|terms| {
@@ -177,8 +176,8 @@ impl From<RawPod> for Pod {
         Self {
             is_terminal: matches!(raw.status.phase.as_str(), "Succeeded" | "Failed"),
             overdue: overdue(&raw.metadata),
-            requests: small(requirements::requests(&raw)),
-            limits: small(requirements::limits(&raw)),
+            requests: requirements::requests(&raw),
+            limits: requirements::limits(&raw),
             has_deadline: raw.spec.active_deadline_seconds.is_some_and(|seconds| seconds >= 0),
             is_best_effort: is_best_effort(&raw),
             is_cross_namespace: terms.any(Term::is_cross_namespace),
@@ -200,9 +199,8 @@ fn is_best_effort(pod: &RawPod) -> bool {
     if !pod.status.qos_class.is_empty() {
         return pod.status.qos_class == "BestEffort";
     }
-    let asks = |list: &List| {
-        ["cpu", "memory"].iter().any(|name| list.get(*name).is_some_and(|q| *q > Quantity::ZERO))
-    };
+    let asks =
+        |list: &List| ["cpu", "memory"].iter().any(|name| list.get(name).is_some_and(|q| q > Quantity::ZERO));
     let of = |resources: &Resources| asks(&resources.requests) || asks(&resources.limits);
     match &pod.spec.resources {
         Some(whole) => !of(whole),

@@ -26,25 +26,26 @@ pub fn counts(name: &str) -> bool {
 
 /// What a pod of a namespace uses.
 pub fn usage<'a>(pods: impl IntoIterator<Item = &'a Pod>, all: usize, now: Time) -> List {
-    let (mut number, mut requests, mut limits) = (0, List::new(), List::new());
+    let (mut number, mut requests, mut limits) = (0, List::default(), List::default());
     for pod in pods.into_iter().filter(|pod| is_charged(pod, now)) {
         number += 1;
-        list::add(&mut requests, pod.requests.iter().map(|(name, q)| (name, q)));
-        list::add(&mut limits, pod.limits.iter().map(|(name, q)| (name, q)));
+        requests.add_all(&pod.requests);
+        limits.add_all(&pod.limits);
     }
-    let mut used =
-        List::from([(OBJECTS.to_owned(), list::count(all)), ("pods".to_owned(), list::count(number))]);
-    for (name, quantity) in requests {
-        let compute = COMPUTE.contains(&&*name) || name.starts_with(HUGE_PAGES);
-        if compute || !is_native(&name) && !name.starts_with(REQUESTS) || name.starts_with(DEVICE_CLASS) {
-            used.insert(format!("{REQUESTS}{name}"), quantity);
+    let mut used = List::default();
+    used.set(OBJECTS, list::count(all));
+    used.set("pods", list::count(number));
+    for (name, quantity) in requests.iter() {
+        let compute = COMPUTE.contains(&name) || name.starts_with(HUGE_PAGES);
+        if compute || !is_native(name) && !name.starts_with(REQUESTS) || name.starts_with(DEVICE_CLASS) {
+            used.set(&[REQUESTS, name].concat(), quantity);
         }
         if compute {
-            used.insert(name, quantity);
+            used.set(name, quantity);
         }
     }
-    for (name, quantity) in limits.into_iter().filter(|(name, _)| COMPUTE.contains(&&**name)) {
-        used.insert(format!("limits.{name}"), quantity);
+    for (name, quantity) in limits.iter().filter(|(name, _)| COMPUTE.contains(name)) {
+        used.set(&["limits.", name].concat(), quantity);
     }
     used
 }

@@ -5,10 +5,8 @@
 //! for the most of what it asks for, was granted and has; resources set for the
 //! whole pod take the place of the sum; the overhead comes on top.
 
-use std::collections::BTreeMap;
-
-use super::pod_view::{Container, ContainerStatus, RawPod, Resources};
-use crate::list::{self, List};
+use super::pod_view::{Container, ContainerStatus, RawPod, RawStatus as PodStatus, Resources};
+use crate::list::List;
 
 /// Resources that may be set for the whole pod.
 fn is_pod_level(name: &str) -> bool {
@@ -21,15 +19,15 @@ pub fn requests(pod: &RawPod) -> List {
     let mut sum = aggregate(pod, |container, status| {
         let requests = &container.resources.requests;
         let Some((status, actual)) = in_force(status) else { return requests.clone() };
-        let mut effective = if infeasible { List::new() } else { requests.clone() };
-        list::raise(&mut effective, &actual.requests);
-        list::raise(&mut effective, &status.allocated_resources);
+        let mut effective = if infeasible { List::default() } else { requests.clone() };
+        effective.raise(&actual.requests);
+        effective.raise(&status.allocated_resources);
         effective
     });
     if let Some(whole) = &pod.spec.resources {
         set_pod_level(&mut sum, &whole.requests);
     }
-    list::add(&mut sum, &pod.spec.overhead);
+    sum.add_all(&pod.spec.overhead);
     sum
 }
 
@@ -39,16 +37,16 @@ pub fn limits(pod: &RawPod) -> List {
     let mut sum = aggregate(pod, |container, status| {
         let limits = &container.resources.limits;
         let Some((_, actual)) = in_force(status) else { return limits.clone() };
-        let mut effective = if infeasible { List::new() } else { limits.clone() };
-        list::raise(&mut effective, &actual.limits);
+        let mut effective = if infeasible { List::default() } else { limits.clone() };
+        effective.raise(&actual.limits);
         effective
     });
     if let Some(whole) = &pod.spec.resources {
         set_pod_level(&mut sum, &whole.limits);
     }
-    for (name, overhead) in &pod.spec.overhead {
-        if let Some(limit) = sum.get_mut(name).filter(|limit| !limit.is_zero()) {
-            *limit += *overhead;
+    for (name, overhead) in pod.spec.overhead.iter() {
+        if sum.get(name).is_some_and(|limit| !limit.is_zero()) {
+            sum.add(name, overhead);
         }
     }
     sum
@@ -66,33 +64,33 @@ fn is_resize_infeasible(pod: &RawPod) -> bool {
 
 fn set_pod_level(sum: &mut List, whole: &List) {
     for (name, quantity) in whole.iter().filter(|(name, _)| is_pod_level(name)) {
-        sum.insert(name.clone(), *quantity);
+        sum.set(name, quantity);
     }
 }
 
 fn aggregate(pod: &RawPod, of: impl Fn(&Container, Option<&ContainerStatus>) -> List) -> List {
-    let statuses = pod.status.container_statuses.iter().chain(&pod.status.init_container_statuses);
-    let statuses: BTreeMap<&str, &ContainerStatus> = statuses.map(|status| (&*status.name, status)).collect();
     let of = |container: &Container, started: bool| {
-        of(container, statuses.get(&*container.name).copied().filter(|_| started))
+        let PodStatus { container_statuses, init_container_statuses, .. } = &pod.status;
+        let mut statuses = container_statuses.iter().chain(init_container_statuses).filter(|_| started);
+        of(container, statuses.find(|status| status.name == container.name))
     };
-    let mut sum = List::new();
+    let mut sum = List::default();
     for container in &pod.spec.containers {
-        list::add(&mut sum, &of(container, true));
+        sum.add_all(&of(container, true));
     }
-    let (mut sidecars, mut highest) = (List::new(), List::new());
+    let (mut sidecars, mut highest) = (List::default(), List::default());
     for container in &pod.spec.init_containers {
         let is_sidecar = container.restart_policy.as_deref() == Some("Always");
         let mut own = of(container, is_sidecar);
         if is_sidecar {
-            list::add(&mut sum, &own);
-            list::add(&mut sidecars, &own);
-            list::raise(&mut highest, &sidecars);
+            sum.add_all(&own);
+            sidecars.add_all(&own);
+            highest.raise(&sidecars);
         } else {
-            list::add(&mut own, &sidecars);
-            list::raise(&mut highest, &own);
+            own.add_all(&sidecars);
+            highest.raise(&own);
         }
     }
-    list::raise(&mut sum, &highest);
+    sum.raise(&highest);
     sum
 }

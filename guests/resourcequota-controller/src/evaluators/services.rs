@@ -43,12 +43,12 @@ pub fn counts(name: &str) -> bool {
 pub fn usage(services: &[Object<Service>]) -> List {
     let balancers = services.iter().filter(|service| service.spec.kind == "LoadBalancer").count();
     let ports = services.iter().map(|service| node_ports(&service.spec)).sum();
-    List::from([
-        ("count/services".to_owned(), list::count(services.len())),
-        ("services".to_owned(), list::count(services.len())),
-        ("services.loadbalancers".to_owned(), list::count(balancers)),
-        ("services.nodeports".to_owned(), list::count(ports)),
-    ])
+    let mut used = List::default();
+    used.set("count/services", list::count(services.len()));
+    used.set("services", list::count(services.len()));
+    used.set("services.loadbalancers", list::count(balancers));
+    used.set("services.nodeports", list::count(ports));
+    used
 }
 
 /// Node ports that a service has or is about to get.
