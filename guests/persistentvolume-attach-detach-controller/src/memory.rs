@@ -17,6 +17,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Memory {
+    /// Whether the node was there while volumes were: if it no longer is, what
+    /// the kubelet had in use is known all the same.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub seen: bool,
     /// When each volume was first seen to be unwanted, in Unix seconds.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub unwanted: BTreeMap<String, i64>,

@@ -29,6 +29,7 @@ const UNMOUNT_WAIT: Duration = Duration::from_secs(6 * 60);
 const ATTACH_WAIT: Duration = Duration::from_secs(2 * 60);
 /// How often a node that is gone is looked after.
 const GONE_PERIOD: Duration = Duration::from_secs(60);
+const MULTI_ATTACH: &str = "Multi-Attach error";
 const FAILED: &str = "FailedAttachVolume";
 const SUCCEEDED: &str = "SuccessfulAttachVolume";
 
@@ -39,7 +40,7 @@ struct Run<'a, 'c> {
     name: &'a str,
     node: Option<&'a Node>,
     memory: Memory,
-    /// Whether there was no memory of a node that is gone.
+    /// Whether the node is gone and was never seen.
     blind: bool,
     writes: Vec<Action>,
     list: BTreeMap<String, Value>,
@@ -56,7 +57,7 @@ pub fn reconcile(ctx: &Ctx<'_>, options: Options, name: &str, node: Option<&Node
         name,
         node,
         memory: before.clone().unwrap_or_default(),
-        blind: node.is_none() && before.is_none(),
+        blind: node.is_none() && !before.as_ref().is_some_and(|before| before.seen),
         writes: Vec::new(),
         list: by_name(listed),
         plan: Plan::new(),
@@ -119,6 +120,7 @@ impl Run<'_, '_> {
         if let Some(node) = self.node {
             let in_use = node.status.volumes_in_use.iter().filter(|name| names.contains(*name));
             self.memory.in_use = in_use.cloned().collect();
+            self.memory.seen = !names.is_empty();
         }
     }
 
@@ -134,36 +136,26 @@ impl Run<'_, '_> {
         wanted: Option<&Wanted>,
     ) -> Result<()> {
         let name = &volume.name;
-        let is_listed = self.list.contains_key(name);
-        match (attachment, wanted) {
-            (Some(attachment), _) if attachment.status.attached => match wanted {
-                Some(wanted) if !is_listed && !attachment.metadata.is_deleting() => self.list(wanted),
-                _ => {}
-            },
-            (Some(attachment), Some(wanted)) => {
-                self.unlist_unverified(name);
-                self.tell_pending(wanted, attachment);
+        let is_attached = attachment.is_some_and(|attachment| attachment.status.attached);
+        if self.list.contains_key(name) && volume.driver.is_some() && !is_attached {
+            if !self.options.verify {
+                return Ok(());
             }
-            (Some(_), None) => self.unlist_unverified(name),
-            // Such a volume needs no more than to be listed.
-            (None, _) if volume.driver.is_none() && is_listed => {}
-            (None, wanted) => {
-                if volume.driver.is_some() {
-                    self.unlist_unverified(name);
-                }
-                if let Some(wanted) = wanted {
-                    self.attach(wanted)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes a volume off the list that is not attached after all.
-    fn unlist_unverified(&mut self, name: &str) {
-        if self.options.verify {
             self.list.remove(name);
         }
+        let is_listed = self.list.contains_key(name);
+        match (attachment, wanted) {
+            (Some(attachment), Some(wanted)) if is_attached => {
+                if !is_listed && !attachment.metadata.is_deleting() {
+                    self.list(wanted);
+                }
+            }
+            (Some(attachment), Some(wanted)) => self.tell_pending(wanted, attachment),
+            // A volume without a driver needs no more than to be listed.
+            (None, Some(wanted)) if !is_listed => self.attach(wanted)?,
+            _ => {}
+        }
+        Ok(())
     }
 
     fn list(&mut self, wanted: &Wanted) {
@@ -188,7 +180,7 @@ impl Run<'_, '_> {
                 Elsewhere::OnTheWay => return Ok(()),
                 Elsewhere::At(nodes) => {
                     let text = in_words(self.ctx, wanted, &nodes)?;
-                    let text = format!("Multi-Attach error for volume {:?} {text}", wanted.title);
+                    let text = format!("{MULTI_ATTACH} for volume {:?} {text}", wanted.title);
                     // Said once: that it can be attached will show soon enough.
                     self.tell(wanted, text, None);
                     return Ok(());
@@ -248,7 +240,11 @@ impl Run<'_, '_> {
     /// Tells pods of what lasts: once, and again after a while.
     fn tell(&mut self, wanted: &Wanted, text: String, again_after: Option<Duration>) {
         let (now, name) = (self.ctx.now(), &wanted.volume.name);
-        if let Some(told) = self.memory.told.get(name).filter(|told| told.text == text) {
+        let told = self.memory.told.get(name);
+        if again_after.is_none() && told.is_some_and(|told| told.text.starts_with(MULTI_ATTACH)) {
+            return;
+        }
+        if let Some(told) = told.filter(|told| told.text == text) {
             let Some(after) = again_after else { return };
             let again = Time::from_unix(told.at) + after;
             if now < again && told.at <= now.unix() {
