@@ -94,9 +94,14 @@ fn labels(service: &Service) -> StringMap {
 }
 
 fn annotations(time: Option<Time>, truncated: bool) -> StringMap {
-    let time = time.map(|time| (TRIGGER_TIME.to_owned(), time.to_string()));
-    let mark = truncated.then(|| (OVER_CAPACITY.to_owned(), TRUNCATED.to_owned()));
-    time.into_iter().chain(mark).collect()
+    let mut annotations = StringMap::new();
+    if let Some(time) = time {
+        annotations.insert(TRIGGER_TIME.to_owned(), time.to_string());
+    }
+    if truncated {
+        annotations.insert(OVER_CAPACITY.to_owned(), TRUNCATED.to_owned());
+    }
+    annotations
 }
 
 /// The earliest change of a pod's readiness that these subsets do not show yet.

@@ -23,9 +23,13 @@ pub struct Own {
 impl Own {
     /// Those there are.
     pub fn to_map(&self) -> StringMap {
-        let pairs = [(TRIGGER_TIME, &self.trigger_time), (OVER_CAPACITY, &self.over_capacity)];
-        let there = |(key, value): (&str, &Option<String>)| Some((key.to_owned(), value.clone()?));
-        pairs.into_iter().filter_map(there).collect()
+        let mut map = StringMap::new();
+        for (key, value) in [(TRIGGER_TIME, &self.trigger_time), (OVER_CAPACITY, &self.over_capacity)] {
+            if let Some(value) = value {
+                map.insert(key.to_owned(), value.clone());
+            }
+        }
+        map
     }
 
     /// What it says about its size.

@@ -1,6 +1,6 @@
 //! The endpoints that the pods of a service make.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use coxswain_sdk::endpoints::address::Family;
 use coxswain_sdk::endpoints::pod::Pod;
@@ -13,19 +13,21 @@ use coxswain_sdk::{Ctx, Object, Result};
 use crate::view::Node;
 
 /// Endpoints that share their ports.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Group {
     /// The ports.
     pub ports: Vec<Port>,
     /// The endpoints, of each family of the service.
-    pub by_family: BTreeMap<Family, Wanted>,
+    pub by_family: Vec<(Family, Wanted)>,
 }
 
 /// What is wanted for a service.
 #[derive(Debug, Default)]
 pub struct Desired {
-    /// Endpoints by their ports.
-    pub groups: BTreeMap<PortKey, Group>,
+    /// Endpoints by their ports, in the order of the first pod with them.
+    pub groups: Vec<Group>,
+    /// Which group has which ports.
+    pub by_ports: HashMap<PortKey, usize>,
     /// Pods left out since their node is not there, with that node.
     pub nodeless: Vec<(String, String)>,
 }
@@ -35,16 +37,13 @@ pub fn desired(ctx: &Ctx<'_>, service: &Service, pods: &[Object<Pod>]) -> Result
     let families = service.families();
     let mut nodes = Nodes::default();
     let mut desired = Desired::default();
+    let mut nodeless = Vec::new();
     for pod in pods.iter().filter(|pod| pod.has_endpoint()) {
-        let ports = ports(service, pod);
-        let group = desired.groups.entry(PortKey::of(&ports)).or_insert_with(|| Group {
-            ports,
-            by_family: families.iter().map(|family| (*family, Wanted::default())).collect(),
-        });
+        let group = desired.group(ports(service, pod), &families);
         let node = nodes.get(ctx, &pod.spec.node_name)?;
         if node.is_none() && !service.spec.publish_not_ready_addresses {
             // It comes back when the node appears; until then the others count.
-            desired.nodeless.push((pod.metadata.name.clone(), pod.spec.node_name.clone()));
+            nodeless.push((pod.metadata.name.clone(), pod.spec.node_name.clone()));
             continue;
         }
         for (family, wanted) in &mut group.by_family {
@@ -55,7 +54,18 @@ pub fn desired(ctx: &Ctx<'_>, service: &Service, pods: &[Object<Pod>]) -> Result
             }
         }
     }
-    Ok(desired)
+    Ok(Desired { nodeless, ..desired })
+}
+
+impl Desired {
+    fn group(&mut self, ports: Vec<Port>, families: &[Family]) -> &mut Group {
+        let at = *self.by_ports.entry(PortKey::of(&ports)).or_insert_with(|| {
+            let by_family = families.iter().map(|family| (*family, Wanted::default())).collect();
+            self.groups.push(Group { ports, by_family });
+            self.groups.len() - 1
+        });
+        &mut self.groups[at]
+    }
 }
 
 /// Nodes by name. Many pods share few of them.
@@ -111,7 +121,5 @@ fn ports(service: &Service, pod: &Pod) -> Vec<Port> {
             app_protocol: port.app_protocol.clone(),
         })
     };
-    let mut ports: Vec<Port> = service.spec.ports.iter().filter_map(port).collect();
-    port::sort(&mut ports, In::Slice);
-    ports
+    port::in_order(service.spec.ports.iter().filter_map(port), In::Slice)
 }

@@ -33,10 +33,10 @@ pub fn apply(
     plan: &mut Plan,
 ) -> Result<()> {
     if service.metadata.annotations.is_auto() {
-        let shares = zones::Shares::of(ctx.list::<Node>(Query::all())?.iter().map(|node| &**node));
-        match zones::share_out(shares.as_ref(), packed) {
+        let shares = zones::shares(ctx.list::<Node>(Query::all())?.iter().map(|node| &**node));
+        match zones::share_out(shares.as_deref(), packed) {
             Ok(()) => {
-                memory.told.remove(&family);
+                memory.tell(family, None);
                 if !memory.hinted {
                     let text = format!("Topology Aware Hints has been enabled, addressType: {family}");
                     plan.event(about.normal("TopologyAwareHintsEnabled", text));
@@ -45,9 +45,8 @@ pub fn apply(
             }
             Err(why) => {
                 let text = format!("{why}, addressType: {family}");
-                if memory.told.get(&family) != Some(&text) {
-                    plan.event(about.warning(DISABLED, text.clone()));
-                    memory.told.insert(family, text);
+                if memory.tell(family, Some(&text)) {
+                    plan.event(about.warning(DISABLED, text));
                 }
                 memory.hinted = false;
                 clear(packed);
@@ -55,7 +54,7 @@ pub fn apply(
         }
         return Ok(());
     }
-    memory.told.remove(&family);
+    memory.tell(family, None);
     if std::mem::take(&mut memory.hinted) {
         let text = format!("Topology Aware Hints has been disabled, addressType: {family}");
         plan.event(about.warning(DISABLED, text));

@@ -1,7 +1,5 @@
 //! What is kept from one reconcile of a service to the next.
 
-use std::collections::BTreeMap;
-
 use coxswain_sdk::endpoints::address::Family;
 use coxswain_sdk::{Ctx, Error, Plan, Result, from_json};
 use serde::{Deserialize, Serialize};
@@ -14,14 +12,32 @@ pub struct Memory {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub hinted: bool,
     /// Why there are no hints, as last told for each family.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub told: BTreeMap<Family, String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub told: Vec<Told>,
     /// Whether the namespace takes no more slices.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub namespace_terminating: bool,
 }
 
+/// Something that was told.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Told {
+    family: Family,
+    text: String,
+}
+
 impl Memory {
+    /// Remembers what is told about a family, or that nothing is. Returns whether
+    /// it is news.
+    pub fn tell(&mut self, family: Family, text: Option<&str>) -> bool {
+        let told = text.map(|text| Told { family, text: text.to_owned() });
+        let is_news = told.as_ref().is_some_and(|told| !self.told.contains(told));
+        self.told.retain(|told| told.family != family);
+        self.told.extend(told);
+        is_news
+    }
+
     /// What was kept; nothing where that cannot be read.
     pub fn of(ctx: &Ctx<'_>) -> Self {
         ctx.state().and_then(|text| from_json(text).ok()).unwrap_or_default()

@@ -1,8 +1,6 @@
 //! One reconcile of a service: what its pods make, what its slices have, and the
 //! writes between them.
 
-use std::collections::BTreeMap;
-
 use coxswain_sdk::contract::{ActionOutcome, Failure};
 use coxswain_sdk::endpoints::address::Family;
 use coxswain_sdk::endpoints::draft::{Draft, Owner, deletion, recycle};
@@ -13,7 +11,6 @@ use coxswain_sdk::endpoints::service::{Service, same_but_reserved};
 use coxswain_sdk::endpoints::slice::Trigger;
 use coxswain_sdk::endpoints::{MANAGED_BY, SERVICE_NAME, TRIGGER_TIME};
 use coxswain_sdk::resource::SERVICES;
-use coxswain_sdk::selector::Selector;
 use coxswain_sdk::{About, Ctx, Error, Event, Object, OwnerReference, Plan, Query, Result, Step, StringMap};
 
 use crate::desired::{Desired, desired};
@@ -71,8 +68,10 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     }
     let news = drafts.iter().map(|draft| draft.is_news(owner)).collect::<Result<Vec<bool>>>()?;
     if news.contains(&true) {
-        let time = trigger_time(&service, &own, &pods).map(|time| time.to_string());
-        let annotations: StringMap = time.into_iter().map(|time| (TRIGGER_TIME.to_owned(), time)).collect();
+        let mut annotations = StringMap::new();
+        if let Some(time) = trigger_time(&service, &own, &pods) {
+            annotations.insert(TRIGGER_TIME.to_owned(), time.to_string());
+        }
         let mut writes = Vec::new();
         for (mut draft, is_news) in drafts.into_iter().zip(news) {
             if is_news {
@@ -101,10 +100,8 @@ fn limit(ctx: &Ctx<'_>) -> Result<usize> {
 /// being deleted is as good as gone: it may be held for long by a finalizer, and
 /// the service needs its endpoints meanwhile.
 fn slices_of(ctx: &Ctx<'_>, namespace: &str, name: &str) -> Result<Vec<Object<Slice>>> {
-    let labels = [(SERVICE_NAME, name), (MANAGED_BY, MANAGER)];
-    let labels = labels.map(|(label, value)| (label.to_owned(), value.to_owned())).into_iter().collect();
-    let query = Query::all().namespace(namespace).matching(&Selector::of_labels(&labels));
-    let mut slices = ctx.list::<Slice>(query)?;
+    let labels = format!("{SERVICE_NAME}={name},{MANAGED_BY}={MANAGER}");
+    let mut slices = ctx.list::<Slice>(Query::all().namespace(namespace).labels(&labels))?;
     slices.retain(|slice| !slice.metadata.is_deleting());
     Ok(slices)
 }
@@ -114,54 +111,41 @@ fn slices_of(ctx: &Ctx<'_>, namespace: &str, name: &str) -> Result<Vec<Object<Sl
 fn pack_families(
     service: &Service,
     slices: Vec<Object<Slice>>,
-    desired: Desired,
+    mut desired: Desired,
     limit: usize,
     labels: &StringMap,
 ) -> (Vec<(Family, Packed<Trigger>)>, Vec<Object<Slice>>) {
-    let families = service.families();
-    let mut stray = Vec::new();
-    let mut by_family: BTreeMap<Family, Existing> = BTreeMap::new();
-    for slice in slices {
-        match slice.family().filter(|family| families.contains(family)) {
-            None => stray.push(slice),
-            Some(family) => {
-                let existing = by_family.entry(family).or_default();
-                if slice.is_owned_by(SERVICES, &service.metadata.uid) {
-                    existing.by_ports.entry(PortKey::of(&slice.ports())).or_default().push(slice);
-                } else {
-                    existing.foreign.push(slice);
-                }
+    let uid = &service.metadata.uid;
+    let mut slices = slices;
+    let mut result = Vec::new();
+    for family in service.families() {
+        let (of_family, others): (Vec<_>, Vec<_>) =
+            slices.into_iter().partition(|slice| slice.family() == Some(family));
+        slices = others;
+        let mut packed = Packed::default();
+        let mut existing = vec![Vec::new(); desired.groups.len()];
+        for slice in of_family {
+            // Those of another service that had the same name only go.
+            let own = slice.is_owned_by(SERVICES, uid);
+            match desired.by_ports.get(&PortKey::of(&slice.ports())).filter(|_| own) {
+                Some(group) => existing[*group].push(slice),
+                None => packed.doomed.push(slice),
             }
         }
-    }
-    let mut groups = desired.groups;
-    let mut result = Vec::new();
-    for family in families {
-        let Existing { mut by_ports, foreign } = by_family.remove(&family).unwrap_or_default();
-        let mut packed = Packed { doomed: foreign, ..Packed::default() };
-        for (key, group) in &mut groups {
-            let wanted = group.by_family.remove(&family).unwrap_or_default();
-            let existing = by_ports.remove(key).unwrap_or_default();
+        for (group, existing) in desired.groups.iter_mut().zip(existing) {
+            let wanted = group.by_family.iter_mut().find(|(of, _)| *of == family);
+            let wanted = wanted.map(|(_, wanted)| std::mem::take(wanted)).unwrap_or_default();
             let blank = Draft::new(family, group.ports.clone(), labels.clone());
             let differs = |slice: &Slice| !same_but_reserved(&slice.metadata.labels, labels);
             packed.append(pack(existing, wanted, limit, &blank, differs));
         }
-        packed.doomed.extend(by_ports.into_values().flatten());
         if packed.leaves_nothing() {
             let placeholder = Draft::new(family, Vec::new(), labels.clone());
-            leave_placeholder(&mut packed, placeholder, &service.metadata.uid);
+            leave_placeholder(&mut packed, placeholder, uid);
         }
         result.push((family, packed));
     }
-    (result, stray)
-}
-
-/// Slices of a family.
-#[derive(Default)]
-struct Existing {
-    by_ports: BTreeMap<PortKey, Vec<Object<Slice>>>,
-    /// Those of another service that had the same name.
-    foreign: Vec<Object<Slice>>,
+    (result, slices)
 }
 
 /// A service always has a slice, be it an empty one: it says that there is

@@ -1,6 +1,6 @@
 //! The endpoints that the addresses of an Endpoints object make.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use coxswain_sdk::endpoints::address::{self, Family};
 use coxswain_sdk::endpoints::port::{self, In, Port, PortKey};
@@ -8,11 +8,24 @@ use coxswain_sdk::endpoints::slice::{Conditions, Endpoint};
 use coxswain_sdk::endpoints::subsets::{Address, Subset, Subsets};
 use coxswain_sdk::endpoints::wanted::Wanted;
 
+/// Endpoints of one slice.
+#[derive(Debug)]
+pub struct Group {
+    /// The family of their addresses.
+    pub family: Family,
+    /// The ports.
+    pub ports: Vec<Port>,
+    /// The endpoints.
+    pub wanted: Wanted,
+}
+
 /// What is wanted for an Endpoints object.
 #[derive(Debug, Default)]
 pub struct Desired {
-    /// Ports and endpoints: a slice of each.
-    pub groups: BTreeMap<(Family, PortKey), (Vec<Port>, Wanted)>,
+    /// Endpoints by family and ports: a slice of each.
+    pub groups: Vec<Group>,
+    /// Which group is of which family and ports.
+    pub places: HashMap<(Family, PortKey), usize>,
     /// How many addresses are none.
     pub invalid: usize,
     /// How many addresses are left out, those included.
@@ -23,8 +36,7 @@ pub struct Desired {
 pub fn desired(subsets: &[Subset], limit: usize) -> Desired {
     let mut desired = Desired::default();
     for subset in Subsets::of(subsets).finish() {
-        let mut ports = subset.ports.clone();
-        port::sort(&mut ports, In::Slice);
+        let ports = port::in_order(subset.ports.iter().cloned(), In::Slice);
         let key = PortKey::of(&ports);
         let ready = subset.addresses.iter().map(|address| (address, true));
         let not_ready = subset.not_ready_addresses.iter().map(|address| (address, false));
@@ -35,8 +47,12 @@ pub fn desired(subsets: &[Subset], limit: usize) -> Desired {
             }
             match endpoint(address, is_ready) {
                 Some((family, endpoint)) => {
-                    let group = desired.groups.entry((family, key.clone()));
-                    group.or_insert_with(|| (ports.clone(), Wanted::default())).1.insert(endpoint);
+                    let at = *desired.places.entry((family, key.clone())).or_insert_with(|| {
+                        let group = Group { family, ports: ports.clone(), wanted: Wanted::default() };
+                        desired.groups.push(group);
+                        desired.groups.len() - 1
+                    });
+                    desired.groups[at].wanted.insert(endpoint);
                     added += 1;
                 }
                 None => desired.invalid += 1,

@@ -1,19 +1,15 @@
 //! One reconcile of an Endpoints object: what its subsets make, and what its
 //! slices have.
 
-use std::collections::BTreeMap;
-
 use coxswain_sdk::contract::ActionOutcome;
-use coxswain_sdk::endpoints::address::Family;
 use coxswain_sdk::endpoints::draft::{Draft, Owner, deletion, recycle};
 use coxswain_sdk::endpoints::pack::{Packed, pack};
 use coxswain_sdk::endpoints::port::PortKey;
 use coxswain_sdk::endpoints::{MANAGED_BY, SERVICE_NAME, TRIGGER_TIME};
 use coxswain_sdk::resource::ENDPOINTS;
-use coxswain_sdk::selector::Selector;
 use coxswain_sdk::{About, Ctx, Error, Object, OwnerReference, Plan, Query, Result, Step, StringMap};
 
-use crate::desired::{Desired, desired};
+use crate::desired::{Desired, Group, desired};
 use crate::memory::Memory;
 use crate::view::{EndpointsObject, Service, Slice, is_left_alone};
 use crate::{BATCH, LIMIT, MANAGER};
@@ -83,10 +79,8 @@ fn limit(ctx: &Ctx<'_>) -> Result<usize> {
 /// The slices that this controller keeps under a name. One that is being deleted
 /// is as good as gone.
 fn slices_of(ctx: &Ctx<'_>, namespace: &str, name: &str) -> Result<Vec<Object<Slice>>> {
-    let labels = [(SERVICE_NAME, name), (MANAGED_BY, MANAGER)];
-    let labels = labels.map(|(label, value)| (label.to_owned(), value.to_owned())).into_iter().collect();
-    let query = Query::all().namespace(namespace).matching(&Selector::of_labels(&labels));
-    let mut slices = ctx.list::<Slice>(query)?;
+    let labels = format!("{SERVICE_NAME}={name},{MANAGED_BY}={MANAGER}");
+    let mut slices = ctx.list::<Slice>(Query::all().namespace(namespace).labels(&labels))?;
     slices.retain(|slice| !slice.metadata.is_deleting());
     Ok(slices)
 }
@@ -118,20 +112,18 @@ fn pack_all(
             || !slice.is_owned_by(ENDPOINTS, &endpoints.metadata.uid)
     };
     let mut packed = Packed::default();
-    let mut existing: BTreeMap<(Family, PortKey), Vec<Object<Slice>>> = BTreeMap::new();
+    let mut existing: Vec<Vec<Object<Slice>>> = vec![Vec::new(); desired.groups.len()];
     for slice in slices {
-        match slice.family() {
-            Some(family) => existing.entry((family, PortKey::of(&slice.ports()))).or_default().push(slice),
-            None => packed.doomed.push(slice),
+        let key = slice.family().map(|family| (family, PortKey::of(&slice.ports())));
+        match key.and_then(|key| desired.places.get(&key)) {
+            Some(group) if existing[*group].is_empty() => existing[*group].push(slice),
+            _ => packed.doomed.push(slice),
         }
     }
-    for (key, (ports, wanted)) in desired.groups {
-        let mut slices = existing.remove(&key).unwrap_or_default();
-        packed.doomed.extend(slices.drain(1.min(slices.len())..));
-        let blank = Draft::new(key.0, ports, labels.clone());
-        packed.append(pack(slices, wanted, limit, &blank, differs));
+    for (Group { family, ports, wanted }, existing) in desired.groups.into_iter().zip(existing) {
+        let blank = Draft::new(family, ports, labels.clone());
+        packed.append(pack(existing, wanted, limit, &blank, differs));
     }
-    packed.doomed.extend(existing.into_values().flatten());
     packed
 }
 

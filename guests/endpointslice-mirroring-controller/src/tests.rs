@@ -43,12 +43,7 @@ fn a_subset_gives_no_more_than_the_limit() {
         let subset = Subset { addresses: ips.iter().map(|ip| address(ip)).collect(), ..Subset::default() };
         let desired = desired(&[subset], limit);
         let count = |family: Family| -> usize {
-            desired
-                .groups
-                .iter()
-                .filter(|((of, _), _)| *of == family)
-                .map(|(_, (_, wanted))| wanted.len())
-                .sum()
+            desired.groups.iter().filter(|group| group.family == family).map(|group| group.wanted.len()).sum()
         };
         let counts = (count(Family::V4), count(Family::V6), desired.invalid, desired.skipped);
         assert_eq!(counts, (v4, v6, invalid, skipped), "{ips:?}");

@@ -9,6 +9,7 @@
 use super::draft::Draft;
 use super::slice::{Annotations, Endpoint, EndpointSlice};
 use super::wanted::Wanted;
+use crate::sort::sorted_by;
 use crate::view::Object;
 
 /// What becomes of slices.
@@ -73,7 +74,7 @@ pub fn pack<A: Annotations>(
     if wanted.is_empty() {
         return packed;
     }
-    packed.drafts.sort_by_key(|draft| std::cmp::Reverse(draft.endpoints.len()));
+    packed.drafts = sorted_by(packed.drafts, |a, b| b.endpoints.len().cmp(&a.endpoints.len()));
     for draft in &mut packed.drafts {
         fill(draft, wanted.by_ref(), limit);
     }

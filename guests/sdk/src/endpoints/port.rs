@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::hash::fnv128a;
+use crate::sort::sorted_by;
 
 /// A port, as both Endpoints and slices write it. What the API fills in is
 /// filled in here as well, so that ports compare.
@@ -54,10 +55,9 @@ pub enum In {
 /// Puts ports into the order in which kube-controller-manager writes them, that
 /// of the hashes of their dumps. It means nothing, but another order would show
 /// in every object once the manager is replaced.
-pub fn sort(ports: &mut [Port], kind: In) {
-    if ports.len() > 1 {
-        ports.sort_by_cached_key(|port| fnv128a(dump(port, kind).as_bytes()));
-    }
+pub fn in_order(ports: impl IntoIterator<Item = Port>, kind: In) -> Vec<Port> {
+    let hashed = ports.into_iter().map(|port| (fnv128a(dump(&port, kind).as_bytes()), port));
+    sorted_by(hashed, |(a, _), (b, _)| a.cmp(b)).into_iter().map(|(_, port)| port).collect()
 }
 
 fn dump(port: &Port, kind: In) -> String {
@@ -89,8 +89,6 @@ pub struct PortKey(Vec<Port>);
 impl PortKey {
     /// The key of these ports.
     pub fn of(ports: &[Port]) -> Self {
-        let mut ports = ports.to_vec();
-        ports.sort();
-        Self(ports)
+        Self(sorted_by(ports.iter().cloned(), Ord::cmp))
     }
 }

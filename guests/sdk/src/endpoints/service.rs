@@ -111,10 +111,8 @@ impl Service {
     /// The families of its endpoints. Where the API server has not filled them
     /// in, that of its address, or both.
     pub fn families(&self) -> Vec<Family> {
-        let mut families: Vec<_> =
-            self.spec.ip_families.iter().filter_map(|name| Family::named(name)).collect();
-        families.sort();
-        families.dedup();
+        let said = |family: &Family| self.spec.ip_families.iter().any(|name| name == family.name());
+        let families: Vec<Family> = [Family::V4, Family::V6].into_iter().filter(said).collect();
         match families.is_empty() {
             false => families,
             true if self.is_headless() => vec![Family::V4, Family::V6],
@@ -124,8 +122,8 @@ impl Service {
 
     /// The labels of its slices: its own, but for those that are reserved.
     pub fn slice_labels(&self, manager: &str) -> StringMap {
-        let own = self.metadata.labels.iter().filter(|(label, _)| !is_reserved(label));
-        let mut labels: StringMap = own.map(|(label, value)| (label.clone(), value.clone())).collect();
+        let mut labels = self.metadata.labels.clone();
+        labels.retain(|label, _| !is_reserved(label));
         if self.is_headless() {
             labels.insert(HEADLESS.to_owned(), String::new());
         }

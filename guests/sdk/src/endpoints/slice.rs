@@ -74,7 +74,11 @@ pub struct Trigger {
 
 impl Annotations for Trigger {
     fn to_map(&self) -> StringMap {
-        self.time.iter().map(|time| (TRIGGER_TIME.to_owned(), time.clone())).collect()
+        let mut map = StringMap::new();
+        if let Some(time) = &self.time {
+            map.insert(TRIGGER_TIME.to_owned(), time.clone());
+        }
+        map
     }
 }
 

@@ -1,6 +1,7 @@
 //! Endpoints objects, and the canonical form of their subsets.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::fmt;
 
 use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -10,6 +11,7 @@ use super::port::{self, In, Port};
 use super::slice::Target;
 use crate::meta::ObjectMeta;
 use crate::resource::{ENDPOINTS, Resource};
+use crate::sort::sorted_by;
 use crate::view::View;
 
 /// An Endpoints object. `A` says which annotations are read.
@@ -117,9 +119,17 @@ pub struct Subsets {
     addresses: Vec<Address>,
     /// Where addresses are, by themselves and the uid behind them.
     places: HashMap<(String, String), usize>,
-    /// Which addresses have a port, and whether they are ready. No port at all
-    /// is one more.
-    by_port: BTreeMap<Option<Port>, BTreeMap<usize, bool>>,
+    /// Ports, no port at all being one more, and the marks of their addresses.
+    ports: Vec<(Option<Port>, Vec<usize>)>,
+    /// Where ports are.
+    port_places: HashMap<Option<Port>, usize>,
+}
+
+/// An address and whether it is ready, as one number: so that all lists of them
+/// are sorted by the same code. Of an address that is and is not ready, the mark
+/// that it is not comes first.
+fn mark(place: usize, is_ready: bool) -> usize {
+    place * 2 + usize::from(is_ready)
 }
 
 impl Subsets {
@@ -155,34 +165,55 @@ impl Subsets {
     /// Says that the address at a place has a port. Once not ready, it stays so.
     pub fn add(&mut self, place: usize, port: Option<&Port>, is_ready: bool) {
         let port = port.cloned();
-        let ready = self.by_port.entry(port).or_default().entry(place).or_insert(is_ready);
-        *ready &= is_ready;
+        let at = *self.port_places.entry(port).or_insert_with_key(|port| {
+            self.ports.push((port.clone(), Vec::new()));
+            self.ports.len() - 1
+        });
+        self.ports[at].1.push(mark(place, is_ready));
     }
 
     /// The canonical form.
     pub fn finish(self) -> Vec<Subset> {
-        let mut by_addresses: BTreeMap<BTreeMap<usize, bool>, Vec<Port>> = BTreeMap::new();
-        for (port, addresses) in self.by_port {
-            by_addresses.entry(addresses).or_default().extend(port);
+        let Self { addresses, ports, .. } = self;
+        let mut order: Vec<usize> = (0..addresses.len()).collect();
+        let key = |at: usize| (&addresses[at].ip, addresses[at].uid());
+        sort(&mut order, &|a, b| key(a).cmp(&key(b)));
+        let mut ranks = vec![0; order.len()];
+        for (rank, at) in order.iter().enumerate() {
+            ranks[*at] = rank;
         }
-        let mut subsets: Vec<Subset> = by_addresses
-            .into_iter()
-            .map(|(places, mut ports)| {
-                port::sort(&mut ports, In::Subset);
-                let of = |wanted: bool| {
-                    let places = places.iter().filter(move |(_, ready)| **ready == wanted);
-                    let mut addresses: Vec<Address> =
-                        places.map(|(place, _)| self.addresses[*place].clone()).collect();
-                    addresses.sort_by(|a, b| (&a.ip, a.uid()).cmp(&(&b.ip, b.uid())));
-                    addresses
-                };
-                Subset { addresses: of(true), not_ready_addresses: of(false), ports }
-            })
-            .collect();
-        // Ports tell subsets apart; only that without ports could be there twice
-        // over, and it is not.
-        subsets.sort_by(|a, b| a.ports.cmp(&b.ports));
-        subsets
+        let mut places: HashMap<Vec<usize>, usize> = HashMap::new();
+        let mut groups: Vec<(Vec<usize>, Vec<Port>)> = Vec::new();
+        for (port, mut marks) in ports {
+            for mark in &mut marks {
+                *mark = ranks[*mark / 2] * 2 + *mark % 2;
+            }
+            sort(&mut marks, &|a, b| a.cmp(&b));
+            marks.dedup_by_key(|mark| *mark / 2);
+            let at = *places.entry(marks).or_insert_with_key(|marks| {
+                groups.push((marks.clone(), Vec::new()));
+                groups.len() - 1
+            });
+            groups[at].1.extend(port);
+        }
+        let subsets = groups.into_iter().map(|(marks, ports)| {
+            let mut subset = Subset { ports: port::in_order(ports, In::Subset), ..Subset::default() };
+            for mark in marks {
+                let address = addresses[order[mark / 2]].clone();
+                let is_ready = mark % 2 == 1;
+                if is_ready { &mut subset.addresses } else { &mut subset.not_ready_addresses }.push(address);
+            }
+            subset
+        });
+        // Ports tell subsets apart.
+        sorted_by(subsets, |a, b| a.ports.cmp(&b.ports))
+    }
+}
+
+/// The one sort of long lists here; see [`crate::sort`] for why there is but one.
+fn sort(list: &mut [usize], compare: &dyn Fn(usize, usize) -> Ordering) {
+    if !list.is_sorted_by(|a, b| compare(*a, *b) != Ordering::Greater) {
+        list.sort_by(|a, b| compare(*a, *b));
     }
 }
 

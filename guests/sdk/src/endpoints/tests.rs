@@ -65,12 +65,10 @@ fn port(name: &str, number: Option<i32>, protocol: &str, app: Option<&str>) -> P
 fn ports_are_in_the_order_of_their_hashes() {
     let http = port("http", Some(8080), "TCP", None);
     let dns = port("", Some(53), "UDP", Some("a\"b"));
-    let mut ports = [dns.clone(), http.clone()];
-    port::sort(&mut ports, In::Subset);
+    let ports = port::in_order([dns.clone(), http.clone()], In::Subset);
     assert_eq!(ports, [http.clone(), dns], "25304a33... before ca8e854e...");
     let h2 = port("", Some(0), "UDP", Some("kubernetes.io/h2c"));
-    let mut ports = [h2.clone(), http.clone()];
-    port::sort(&mut ports, In::Slice);
+    let ports = port::in_order([h2.clone(), http.clone()], In::Slice);
     assert_eq!(ports, [http, h2], "0e874d56... before 72471497...");
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::slice::Endpoint;
+use crate::sort::sorted_by;
 
 /// Endpoints that are wanted. They come out in the order in which they went in.
 #[derive(Debug, Default)]
@@ -86,11 +87,7 @@ fn identify(key: &mut String, endpoint: &Endpoint) {
     };
     match endpoint.addresses.as_slice() {
         [one] => put(one),
-        several => {
-            let mut sorted: Vec<&String> = several.iter().collect();
-            sorted.sort();
-            sorted.into_iter().for_each(|address| put(address));
-        }
+        several => sorted_by(several, Ord::cmp).into_iter().for_each(|address| put(address)),
     }
     put("");
     put(endpoint.hostname.as_deref().unwrap_or(""));
