@@ -8,7 +8,7 @@
 //! - The generation of the last sync: a changed spec is not kept waiting.
 //! - How many pods failed in a row, and when the last did. That is read off the
 //!   pods while they are there; it is remembered because they may be deleted.
-//! - How often in a row making pods was refused, so that it is tried less and
+//! - How many plans in a row met with a setback, so that they are tried less and
 //!   less often.
 //! - That the namespace was seen to go, where no pod can be made any more.
 
@@ -22,7 +22,7 @@ use crate::backoff::Failures;
 /// For how long changes of pods are gathered.
 pub const BATCH: Duration = Duration::from_secs(1);
 
-/// The wait after pods were refused once.
+/// The wait after one setback.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// The longest such wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -39,36 +39,36 @@ pub struct Memory {
     /// Failures in a row.
     #[serde(skip_serializing_if = "Failures::are_none")]
     pub failures: Failures,
-    /// Whether making pods was refused.
-    #[serde(skip_serializing_if = "Refusals::are_none")]
-    pub refusals: Refusals,
+    /// Setbacks in a row.
+    #[serde(skip_serializing_if = "Setbacks::are_none")]
+    pub setbacks: Setbacks,
     /// Whether the namespace was seen to go.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub namespace_terminating: bool,
 }
 
-/// Refusals of pods, in a row.
+/// Plans in a row of which something was refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Refusals {
+pub struct Setbacks {
     /// How many.
     pub count: u32,
     /// Whether the next try is still to come.
     pub waits: bool,
 }
 
-impl Refusals {
+impl Setbacks {
     /// Whether there are none.
     pub fn are_none(&self) -> bool {
         self.count == 0
     }
 
-    /// What is so after a plan of which it is known whether pods were refused.
-    pub fn after(self, refused: bool) -> Self {
+    /// What is so after a plan of which it is known how it went.
+    pub fn after(self, setback: bool) -> Self {
         match self {
-            _ if refused => Self { count: self.count.saturating_add(1), waits: true },
+            _ if setback => Self { count: self.count.saturating_add(1), waits: true },
             Self { waits: true, .. } => Self { waits: false, ..self },
-            // The last plan tried, and none was refused.
+            // The last plan tried, and nothing was refused.
             Self { .. } => Self::default(),
         }
     }
@@ -156,19 +156,19 @@ mod tests {
     }
 
     #[test]
-    fn refused_pods_are_tried_less_and_less_often() {
+    fn what_is_refused_is_tried_less_and_less_often() {
         let now = Time::from_unix(100);
-        let mut refusals = Refusals::default();
+        let mut setbacks = Setbacks::default();
         for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
-            refusals = refusals.after(true);
-            assert_eq!(refusals.again(now), Some(now + Duration::from_secs(seconds)));
+            setbacks = setbacks.after(true);
+            assert_eq!(setbacks.again(now), Some(now + Duration::from_secs(seconds)));
             // Tried, and refused again.
-            refusals = refusals.after(false);
-            assert_eq!(refusals.again(now), None);
+            setbacks = setbacks.after(false);
+            assert_eq!(setbacks.again(now), None);
         }
-        assert!(!refusals.are_none());
-        assert!(refusals.after(false).are_none());
-        let many = Refusals { count: u32::MAX, waits: false }.after(true);
+        assert!(!setbacks.are_none());
+        assert!(setbacks.after(false).are_none());
+        let many = Setbacks { count: u32::MAX, waits: false }.after(true);
         assert_eq!(many.again(now), Some(now + LONGEST_WAIT));
     }
 
@@ -178,7 +178,7 @@ mod tests {
             generation: 3,
             due: Time::parse("2026-01-01T00:00:00.25Z"),
             failures: Failures { count: 2, last: Some(Time::from_unix(5)) },
-            refusals: Refusals { count: 1, waits: true },
+            setbacks: Setbacks { count: 1, waits: true },
             namespace_terminating: true,
         };
         assert_eq!(Memory::read(Some(&memory.write())), Some(memory));

@@ -49,8 +49,8 @@ pub fn sync(ctx: &Ctx<'_>, job: &Object<Job>, memory: Memory) -> Result<(Plan, O
         None if meta.is_deleting() => Work::default(),
         None => Work::of(job, &tally, &failures, now),
     };
-    let refusals = memory.refusals.after(!trouble.refused.is_empty());
-    if trouble.namespace_terminating || refusals.waits {
+    let setbacks = memory.setbacks.after(!trouble.refused.is_empty());
+    if trouble.namespace_terminating || setbacks.waits {
         work.make_none();
     }
     if !work.create.is_empty() && job.spec.template.metadata.labels.is_empty() && !job.is_indexed() {
@@ -58,13 +58,13 @@ pub fn sync(ctx: &Ctx<'_>, job: &Object<Job>, memory: Memory) -> Result<(Plan, O
         work.make_none();
     }
 
-    let trusts = !trouble.pods && refusals.are_none();
+    let trusts = !trouble.pods && setbacks.are_none();
     let outlook = Outlook::of(job, &tally, start, verdict, trusts.then_some(&work), &about, now);
     let cut_short = (outlook.cut_short || work.cut_short) && trusts && ctx.results().is_empty();
     let again = [
         deadline(job, start).filter(|at| *at > now),
         work.again.map(|at| at.max(now + BATCH)),
-        refusals.again(now),
+        setbacks.again(now),
     ];
     let due = if cut_short { Some(now) } else { again.into_iter().flatten().min() };
     if let Some(due) = due {
@@ -88,7 +88,7 @@ pub fn sync(ctx: &Ctx<'_>, job: &Object<Job>, memory: Memory) -> Result<(Plan, O
         generation: meta.generation,
         due,
         failures,
-        refusals,
+        setbacks,
         namespace_terminating: trouble.namespace_terminating,
     };
     Ok((plan, Some(memory)))
