@@ -1,6 +1,9 @@
 //! Each pod is counted once, whichever write fails.
 
-use coxswain_sdk::testing::{Native, Scenario, play};
+use std::sync::Arc;
+
+use coxswain_sdk::contract::{Manifest, Outcome, Request};
+use coxswain_sdk::testing::{Frozen, Native, Reconciler, Scenario, play};
 use serde_json::{Value, json};
 
 use crate::JobController;
@@ -32,7 +35,7 @@ fn scenario(spec: &Value, verb: &str, resource: &str, skip: u32, fail: Option<Va
     let all = json!({
         "about": "a write is refused", "rounds": 80, "objects": [job], "refuse": [refusal],
         "then": [
-            {"after": 2, "apply": [ended(&name(0, 1), "Failed", 3), ended(&name(1, 1), "Succeeded", 3)]},
+            {"after": 2, "apply": [ended(&name(0, 1), "Failed", 3), ended(&name(1, 1), "Succeeded", 2)]},
             {"after": 2, "apply": [ended(&if indexed { name(0, 2) } else { name(2, 1) }, "Succeeded", 20)]},
         ],
     });
@@ -72,6 +75,44 @@ fn each_pod_is_counted_once_whichever_write_fails() {
         }
     }
     assert!(met > 90, "only {met} refusals were met");
+}
+
+/// A controller that loses its memory again and again.
+struct Forgetful {
+    inner: Native<JobController>,
+    every: u32,
+    asked: u32,
+}
+
+impl Reconciler for Forgetful {
+    fn manifest(&self) -> Manifest {
+        self.inner.manifest()
+    }
+
+    fn reconcile(&mut self, request: &Request, snapshot: &Arc<Frozen>) -> Result<Outcome, String> {
+        self.asked += 1;
+        let forgets = self.asked % self.every == 0;
+        let state = request.state.clone().filter(|_| !forgets);
+        self.inner.reconcile(&Request { state, ..request.clone() }, snapshot)
+    }
+}
+
+#[test]
+fn memory_changes_when_things_are_done_not_what() {
+    let refused = json!({"status": 500, "reason": "InternalError", "message": "no"});
+    for spec in [json!({}), json!({"completionMode": "Indexed"})] {
+        for every in 1..6 {
+            let scenario = scenario(&spec, "patch", "jobs/status", 2, Some(refused.clone()));
+            let mut forgetful = Forgetful { inner: Native::new(), every, asked: 0 };
+            let golden = play(&scenario, &mut forgetful).unwrap();
+            assert_eq!((last(&golden, "succeeded"), last(&golden, "failed")), (Some(2), Some(1)), "{golden}");
+            assert!(golden.contains("Normal Completed about"), "{golden}");
+            // The failed pod is waited for all the same.
+            let third =
+                golden.split("- at: ").filter(|plan| plan.contains("do: create pods")).last().unwrap();
+            assert!(third.starts_with("\"2026-01-01T00:00:13Z"), "every {every}: {third}");
+        }
+    }
 }
 
 /// Lines of a golden that hold this text.
