@@ -96,6 +96,13 @@ impl<'a> Claims<'a> {
         for (label, value) in self.set.match_labels() {
             metadata["labels"][label] = json!(value);
         }
+        // Its owner from the start, lest it is left behind.
+        let owners: Vec<OwnerReference> =
+            serde_json::from_value(metadata["ownerReferences"].clone()).unwrap_or_default();
+        let owners = self.owners.wanted(&owners).unwrap_or(owners);
+        if !owners.is_empty() {
+            metadata["ownerReferences"] = json!(owners);
+        }
         let action = Action::create(PERSISTENT_VOLUME_CLAIMS, &meta.namespace, &name, &claim)?;
         Ok(action.tag(&[tag, &name, " ", &self.pod].concat()).on_success(events.claim_made(&name, &self.pod)))
     }
