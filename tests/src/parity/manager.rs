@@ -148,6 +148,20 @@ async fn settled(proxy: &Proxy, running: &mut Process) -> anyhow::Result<()> {
     }
 }
 
+/// Waits until a manager that is ready has opened the last of its watches, so that what it does at its start is not
+/// taken for what a scenario makes it do.
+pub async fn at_rest(proxy: &Proxy) {
+    let end = tokio::time::Instant::now() + READY;
+    let mut last = (proxy.counts().get("watches").copied(), tokio::time::Instant::now());
+    while last.1.elapsed() < QUIET && tokio::time::Instant::now() < end {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let now = proxy.counts().get("watches").copied();
+        if now != last.0 {
+            last = (now, tokio::time::Instant::now());
+        }
+    }
+}
+
 struct Process {
     child: Child,
     log: PathBuf,

@@ -14,7 +14,7 @@ use coxswain::{
     entropy::Entropy,
     manager::{AlwaysWrite, Config, Given, Manager, Selection},
 };
-use coxswain_tests::parity::manager::{Launch, Launcher, Running, Signal};
+use coxswain_tests::parity::manager::{Launch, Launcher, Running, Signal, at_rest};
 use futures::future::BoxFuture;
 
 /// A first start compiles every module.
@@ -93,6 +93,7 @@ impl Launcher for Embedded {
     fn launch(&self, with: Launch) -> BoxFuture<'_, anyhow::Result<Box<dyn Running>>> {
         Box::pin(async move {
             let manager = self.start(&with).await?;
+            at_rest(&with.proxy).await;
             Ok(Box::new(InProcess { manager }) as Box<dyn Running>)
         })
     }

@@ -23,7 +23,7 @@ const POLL: Duration = Duration::from_secs(1);
 /// How long a conflict holds a key. Where the object really had moved the cache
 /// shows that long before; a proxy or a webhook may answer 409 about an object
 /// that never moves, and then the key's backoff is all that is needed.
-const CONFLICT_HOLD: Duration = Duration::from_secs(1);
+const CONFLICT_HOLD: Duration = Duration::from_millis(200);
 
 /// Something the cache has to show first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,12 +193,14 @@ pub async fn wait_passed(barriers: &mut Barriers, cache: &dyn Cached, controller
             warned = true;
             tracing::warn!(controller, %key, waits_for = barriers.describe(cache), "the cache has not shown this key's own writes for a while; still waiting");
         }
+        let hold = CONFLICT_HOLD.saturating_sub(started.elapsed());
+        let pause = if hold.is_zero() { POLL } else { hold };
         tokio::select! {
             changed = progress.changed() => if changed.is_err() {
                 // The store is gone and will show nothing any more.
                 std::future::pending::<()>().await;
             },
-            () = tokio::time::sleep(POLL) => {}
+            () = tokio::time::sleep(pause) => {}
         }
     }
     if warned {

@@ -9,8 +9,8 @@ use http::{Method, header};
 use super::{Executor, WriteGate, answer::Head, request::WriteRequest};
 use crate::api::{ApiError, Response};
 
-/// How often a request that is told to wait is sent again.
-const THROTTLED: u32 = 5;
+/// How often a request that is told to wait is sent again; client-go's number.
+const THROTTLED: u32 = 10;
 
 /// The wait where the server names none.
 const DEFAULT_WAIT: Duration = Duration::from_secs(1);
