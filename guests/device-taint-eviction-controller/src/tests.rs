@@ -52,3 +52,21 @@ fn the_shortest_toleration_counts() {
     }
     assert_eq!(of_taint(&Taint { time_added: None, ..taint }, &[]), None);
 }
+
+#[test]
+fn it_reads_no_more_than_it_uses() {
+    let manifest = coxswain_sdk::manifest_of::<DeviceTaintEvictionController>();
+    assert!(manifest.reads.iter().all(|read| !read.whole));
+    let of_pods = manifest.reads.iter().find(|read| read.resource.resource == "pods");
+    let expected: &[&str] = &[
+        "spec.nodeName",
+        "spec.resourceClaims[*].name",
+        "spec.resourceClaims[*].resourceClaimName",
+        "status.conditions[*].reason",
+        "status.conditions[*].status",
+        "status.conditions[*].type",
+        "status.resourceClaimStatuses[*].name",
+        "status.resourceClaimStatuses[*].resourceClaimName",
+    ];
+    assert_eq!(of_pods.map(|read| &read.fields[..]).unwrap_or_default(), expected);
+}

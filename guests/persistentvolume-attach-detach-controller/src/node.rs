@@ -269,7 +269,8 @@ impl Run<'_, '_> {
         let expired = now > patience_ends && !self.options.no_force;
         let is_ready = self.node.is_some_and(Node::is_ready);
         let out_of_service = self.node.is_some_and(Node::is_out_of_service);
-        if self.is_mounted(name) && !(expired && !is_ready) && !out_of_service {
+        let overruled = expired && !is_ready || out_of_service;
+        if self.is_mounted(name) && !overruled {
             if !expired && !self.options.no_force {
                 self.plan.come_back(patience_ends + Duration::from_millis(1));
             }

@@ -39,3 +39,26 @@ fn only_modes_of_many_nodes_are_shared() {
         assert_eq!(is_shareable(&list), shared, "{list:?}");
     }
 }
+
+#[test]
+fn it_reads_no_more_than_it_uses() {
+    let manifest = coxswain_sdk::manifest_of::<PersistentVolumeAttachDetachController>();
+    assert!(manifest.reads.iter().all(|read| !read.whole));
+    let of_pods = manifest.reads.iter().find(|read| read.resource.resource == "pods");
+    let expected: &[&str] = &[
+        "spec.nodeName",
+        "spec.volumes[*].ephemeral",
+        "spec.volumes[*].fc.lun",
+        "spec.volumes[*].fc.targetWWNs",
+        "spec.volumes[*].fc.wwids",
+        "spec.volumes[*].iscsi.iqn",
+        "spec.volumes[*].iscsi.lun",
+        "spec.volumes[*].iscsi.targetPortal",
+        "spec.volumes[*].name",
+        "spec.volumes[*].persistentVolumeClaim.claimName",
+        "status.containerStatuses[*].state.running",
+        "status.initContainerStatuses[*].state.running",
+        "status.phase",
+    ];
+    assert_eq!(of_pods.map(|read| &read.fields[..]).unwrap_or_default(), expected);
+}

@@ -9,3 +9,9 @@ fn scenarios() {
         "/scenarios"
     ));
 }
+
+#[test]
+fn it_reads_no_more_than_it_uses() {
+    let manifest = coxswain_sdk::manifest_of::<PersistentVolumeExpanderController>();
+    assert!(manifest.reads.iter().all(|read| !read.whole));
+}

@@ -22,3 +22,20 @@ fn long_names_are_shortened_in_proportion() {
     // No name of the API, and no reason to panic.
     assert!(prefix(&"ü".repeat(100), "dev").len() <= 57);
 }
+
+#[test]
+fn it_reads_no_more_than_it_uses() {
+    let manifest = coxswain_sdk::manifest_of::<ResourceClaimController>();
+    assert!(manifest.reads.iter().all(|read| !read.whole));
+    let of_pods = manifest.reads.iter().find(|read| read.resource.resource == "pods");
+    let expected: &[&str] = &[
+        "spec.nodeName",
+        "spec.resourceClaims[*].name",
+        "spec.resourceClaims[*].resourceClaimName",
+        "spec.resourceClaims[*].resourceClaimTemplateName",
+        "status.phase",
+        "status.resourceClaimStatuses[*].name",
+        "status.resourceClaimStatuses[*].resourceClaimName",
+    ];
+    assert_eq!(of_pods.map(|read| &read.fields[..]).unwrap_or_default(), expected);
+}
