@@ -35,6 +35,7 @@ pub fn run(api: &InProcess, address: SocketAddr) -> Result<(), Status> {
     roles(api)?;
     certificate_roles(api)?;
     service_range(api)?;
+    token_tracking(api)?;
     kubernetes_service(api, address)
 }
 
@@ -151,6 +152,14 @@ fn service_range(api: &InProcess) -> Result<(), Status> {
     });
     let status = json!({"status": {"conditions": [condition]}});
     api.patch(&target, PatchType::Merge, &status).map(drop)
+}
+
+/// Since when the use of tokens of service accounts is tracked: from the start.
+fn token_tracking(api: &InProcess) -> Result<(), Status> {
+    let since = api.rest().now().strftime("%Y-%m-%d").to_string();
+    let name = "kube-apiserver-legacy-service-account-token-tracking";
+    let object = json!({"metadata": {"name": name}, "data": {"since": since}});
+    ensure(api, Target::new("v1", "configmaps").in_namespace("kube-system"), object)
 }
 
 /// The service behind which clients in the cluster find the API server.
