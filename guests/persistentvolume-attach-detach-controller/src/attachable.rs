@@ -3,6 +3,7 @@
 use coxswain_sdk::{Ctx, Result};
 use sha2::{Digest, Sha256};
 
+use crate::migration::csi_of;
 use crate::view::{Driver, Fc, Iscsi, Volume};
 
 const CSI: &str = "kubernetes.io/csi/";
@@ -23,7 +24,7 @@ impl Attachable {
     /// What a volume is, if it is attachable at all.
     pub fn of_volume(ctx: &Ctx<'_>, volume: &Volume) -> Result<Option<Self>> {
         let spec = &volume.spec;
-        if let Some(csi) = &spec.csi {
+        if let Some(csi) = csi_of(volume) {
             let needs = ctx.get::<Driver>("", &csi.driver)?.is_none_or(|driver| {
                 // Attaching is the default of a driver that does not say.
                 driver.spec.attach_required != Some(false)

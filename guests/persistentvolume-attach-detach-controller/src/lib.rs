@@ -6,12 +6,14 @@
 //! node lists them. A node is one key, since it has one list; nodes come one at
 //! a time, so that a volume that only one may have is never given to two.
 //!
-//! What is kept of a node: see `memory`. Attachments of volumes that are built
-//! in and inline in a pod are not made.
+//! Volumes of what was built in once belong to the drivers that took over; only
+//! where a pod names such a source itself, without a claim, nothing is attached.
+//! What is kept of a node: see `memory`.
 
 mod attachable;
 mod elsewhere;
 mod memory;
+mod migration;
 mod node;
 mod options;
 mod view;

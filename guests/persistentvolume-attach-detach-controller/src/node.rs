@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::attachable::Attachable;
 use crate::elsewhere::{Elsewhere, elsewhere, in_words};
 use crate::memory::{Memory, Told};
+use crate::migration::csi_of;
 use crate::options::Options;
 use crate::view::{Attachment, LiveNode, Node, Pod, Volume};
 use crate::wants::{Wanted, Wants};
@@ -110,7 +111,7 @@ impl Run<'_, '_> {
     fn volume_of(&self, attachment: &Attachment) -> Result<Option<Attachable>> {
         let Some(volume) = &attachment.spec.source.persistent_volume_name else { return Ok(None) };
         let Some(object) = self.ctx.get::<Volume>("", volume)? else { return Ok(None) };
-        let volume = object.spec.csi.as_ref().map(|csi| Attachable::csi(&csi.driver, &csi.volume_handle));
+        let volume = csi_of(&object).map(|csi| Attachable::csi(&csi.driver, &csi.volume_handle));
         Ok(volume
             .filter(|volume| volume.attachment_name(self.name).as_deref() == Some(&attachment.metadata.name)))
     }

@@ -1,7 +1,11 @@
 //! The scenarios, and the names of volumes.
 
 use crate::PersistentVolumeAttachDetachController;
+use serde_json::json;
+
 use crate::attachable::{Attachable, is_shareable};
+use crate::migration::{access_modes, csi_of};
+use crate::view::Volume;
 
 #[test]
 fn scenarios() {
@@ -38,6 +42,49 @@ fn only_modes_of_many_nodes_are_shared() {
     ] {
         assert_eq!(is_shareable(&list), shared, "{list:?}");
     }
+}
+
+#[test]
+fn volumes_of_what_was_built_in_have_the_handles_that_drivers_know() {
+    let gce = |labels: serde_json::Value| json!([labels, {"gcePersistentDisk": {"pdName": "disk"}}]);
+    for (volume, wanted) in [
+        (json!([{}, {"csi": {"driver": "d", "volumeHandle": "h"}}]), Some("d h")),
+        (json!([{}, {"awsElasticBlockStore": {"volumeID": "vol-1"}}]), Some("ebs.csi.aws.com vol-1")),
+        (
+            json!([{}, {"awsElasticBlockStore": {"volumeID": "aws://eu-1a/vol-1"}}]),
+            Some("ebs.csi.aws.com vol-1"),
+        ),
+        (json!([{}, {"awsElasticBlockStore": {"volumeID": "aws://eu-1a/disk"}}]), None),
+        (json!([{}, {"awsElasticBlockStore": {"volumeID": "aws://vol-1"}}]), None),
+        (gce(json!({})), Some("pd.csi.storage.gke.io projects/UNSPECIFIED/zones/UNSPECIFIED/disks/disk")),
+        (
+            gce(json!({"topology.kubernetes.io/zone": "us-east1-a"})),
+            Some("pd.csi.storage.gke.io projects/UNSPECIFIED/zones/us-east1-a/disks/disk"),
+        ),
+        (
+            gce(json!({"failure-domain.beta.kubernetes.io/zone": "us-east1-a__us-east1-b"})),
+            Some("pd.csi.storage.gke.io projects/UNSPECIFIED/regions/us-east1/disks/disk"),
+        ),
+        (gce(json!({"topology.kubernetes.io/zone": "us-east1-a__us-west1-b"})), None),
+        (gce(json!({"topology.kubernetes.io/zone": "odd__odd"})), None),
+        (
+            json!([{}, {"azureDisk": {"diskURI": "/sub/x", "diskName": "x"}}]),
+            Some("disk.csi.azure.com /sub/x"),
+        ),
+        (json!([{}, {"cinder": {"volumeID": "id"}}]), Some("cinder.csi.openstack.org id")),
+        (json!([{}, {"vsphereVolume": {"volumePath": "[d] f"}}]), Some("csi.vsphere.vmware.com [d] f")),
+        (json!([{}, {"portworxVolume": {"volumeID": "id"}}]), Some("pxd.portworx.com id")),
+        (json!([{}, {"azureFile": {"shareName": "s"}}]), None),
+        (json!([{}, {"nfs": {"server": "s"}}]), None),
+    ] {
+        let object = json!({"metadata": {"name": "v", "labels": volume[0]}, "spec": volume[1]});
+        let read: Volume = serde_json::from_value(object).expect("a volume");
+        let found = csi_of(&read).map(|csi| format!("{} {}", csi.driver, csi.volume_handle));
+        assert_eq!(found.as_deref(), wanted, "{volume}");
+    }
+    let disk = json!({"spec": {"accessModes": ["ReadWriteMany"], "gcePersistentDisk": {"pdName": "d"}}});
+    let disk: Volume = serde_json::from_value(disk).expect("a volume");
+    assert!(!is_shareable(&access_modes(&disk)));
 }
 
 #[test]

@@ -272,6 +272,52 @@ pub struct VolumeSpec {
     pub fc: Option<Fc>,
     /// iSCSI.
     pub iscsi: Option<Iscsi>,
+    /// What was built in once.
+    pub aws_elastic_block_store: Option<VolumeId>,
+    /// What was built in once.
+    pub azure_disk: Option<AzureDisk>,
+    /// What was built in once.
+    pub cinder: Option<VolumeId>,
+    /// What was built in once.
+    pub gce_persistent_disk: Option<GceDisk>,
+    /// What was built in once.
+    pub portworx_volume: Option<VolumeId>,
+    /// What was built in once.
+    pub vsphere_volume: Option<VsphereVolume>,
+}
+
+/// A volume known by an id.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct VolumeId {
+    /// The id.
+    #[serde(rename = "volumeID")]
+    pub volume_id: String,
+}
+
+/// A disk of Azure.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct AzureDisk {
+    /// Where it is.
+    #[serde(rename = "diskURI")]
+    pub disk_uri: String,
+}
+
+/// A disk of Google.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GceDisk {
+    /// Its name.
+    pub pd_name: String,
+}
+
+/// A disk of vSphere.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VsphereVolume {
+    /// Its file.
+    pub volume_path: String,
 }
 
 /// A reference to a claim.

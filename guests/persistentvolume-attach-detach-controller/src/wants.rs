@@ -6,6 +6,7 @@ use coxswain_sdk::volumes::{is_made_for, template_claim_name};
 use coxswain_sdk::{Ctx, Object, Query, Result};
 
 use crate::attachable::{Attachable, is_shareable};
+use crate::migration::access_modes;
 use crate::view::{Claim, Pod, PodVolume, Volume};
 
 /// Index of pods by node.
@@ -95,7 +96,7 @@ impl Wants {
     }
 
     fn want(&mut self, pod: &Object<Pod>, volume: Attachable, title: &str, object: Option<Object<Volume>>) {
-        let shareable = object.as_ref().is_none_or(|object| is_shareable(&object.spec.access_modes));
+        let shareable = object.as_ref().is_none_or(|object| is_shareable(&access_modes(object)));
         let wanted = self.wanted.entry(volume.name.clone()).or_insert_with(|| Wanted {
             volume,
             title: title.to_owned(),
