@@ -6,9 +6,8 @@ use coxswain_sdk::{About, Action, Object};
 
 use crate::view::{CronJob, Job};
 
-/// Deletions of the finished Jobs that are too many, those that began first
-/// first.
-pub fn trim<'a>(cron_job: &'a CronJob, jobs: &'a [Object<Job>]) -> impl Iterator<Item = Action> + 'a {
+/// The finished Jobs that are too many, those that began first first.
+pub fn excess<'a>(cron_job: &CronJob, jobs: &'a [Object<Job>]) -> Vec<&'a Job> {
     let limits = [
         ("Complete", cron_job.spec.successful_jobs_history_limit),
         ("Failed", cron_job.spec.failed_jobs_history_limit),
@@ -17,7 +16,7 @@ pub fn trim<'a>(cron_job: &'a CronJob, jobs: &'a [Object<Job>]) -> impl Iterator
         .into_iter()
         .filter_map(|(end, limit)| Some((end, usize::try_from(limit?).unwrap_or(0))))
         .flat_map(|(end, limit)| oldest(jobs, end, limit))
-        .map(|job| delete(cron_job, &job.metadata.name, &job.metadata.uid))
+        .collect()
 }
 
 fn oldest<'a>(jobs: &'a [Object<Job>], end: &str, limit: usize) -> Vec<&'a Job> {

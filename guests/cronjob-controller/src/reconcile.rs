@@ -22,10 +22,12 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     let jobs: Vec<Object<Job>> =
         ctx.list(Query::all().namespace(&meta.namespace).controlled_by(&meta.uid))?;
 
-    plan.then(Step::new(history::trim(&cron_job, &jobs)).or_go_on());
+    let excess = history::excess(&cron_job, &jobs);
+    let trimmed = excess.iter().map(|job| history::delete(&cron_job, &job.metadata.name, &job.metadata.uid));
+    plan.then(Step::new(trimmed).or_go_on());
     let memory = Memory::of(ctx);
     let made = memory.unrecorded(ctx, &cron_job, CREATE);
-    let Record { mut status, events } = record(ctx, &cron_job, &jobs, made)?;
+    let Record { mut status, events } = record(ctx, &cron_job, &jobs, &excess, made)?;
     for event in events {
         plan.event(event);
     }

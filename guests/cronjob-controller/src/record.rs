@@ -16,13 +16,21 @@ pub struct Record {
 }
 
 /// Compares the status with the Jobs. A run that was made counts even if its Job
-/// is gone again.
-pub fn record(ctx: &Ctx<'_>, cron_job: &CronJob, jobs: &[Object<Job>], made: Option<Time>) -> Result<Record> {
+/// is gone again. The end of a Job that is deleted right away is not worth an
+/// event.
+pub fn record(
+    ctx: &Ctx<'_>,
+    cron_job: &CronJob,
+    jobs: &[Object<Job>],
+    deleted: &[&Job],
+    made: Option<Time>,
+) -> Result<Record> {
     let about = About::new(CRON_JOBS, &cron_job.metadata);
     let mut record = Record { status: cron_job.status.clone(), events: Vec::new() };
     record.status.last_schedule_time = record.status.last_schedule_time.max(made);
     for job in jobs {
-        record.take_in(cron_job, job, &about);
+        let is_deleted = deleted.iter().any(|deleted| deleted.metadata.uid == job.metadata.uid);
+        record.take_in(cron_job, job, (!is_deleted).then_some(&about));
     }
     let active = std::mem::take(&mut record.status.active);
     let gone = gone(ctx, &active, jobs)?;
@@ -36,7 +44,7 @@ pub fn record(ctx: &Ctx<'_>, cron_job: &CronJob, jobs: &[Object<Job>], made: Opt
 }
 
 impl Record {
-    fn take_in(&mut self, cron_job: &CronJob, job: &Job, about: &About) {
+    fn take_in(&mut self, cron_job: &CronJob, job: &Job, about: Option<&About>) {
         let name = &job.metadata.name;
         let is_active = self.status.active.iter().any(|active| active.uid() == job.metadata.uid);
         // Made by us, and not yet recorded.
@@ -50,13 +58,13 @@ impl Record {
             None if run.is_some() => self.status.active.push(reference(job)),
             None => {
                 let message = format!("Saw a job that the controller did not create or forgot: {name}");
-                self.events.push(about.warning("UnexpectedJob", message));
+                self.events.extend(about.map(|about| about.warning("UnexpectedJob", message)));
             }
             Some(end) => {
                 if is_active || run.is_some() {
                     self.status.active.retain(|active| active.uid() != job.metadata.uid);
                     let message = format!("Saw completed job: {name}, condition: {end}");
-                    self.events.push(about.normal("SawCompletedJob", message));
+                    self.events.extend(about.map(|about| about.normal("SawCompletedJob", message)));
                 }
                 if end == "Complete" {
                     let latest = self.status.last_successful_time.max(job.status.completion_time);
