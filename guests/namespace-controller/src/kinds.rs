@@ -59,7 +59,14 @@ pub fn of(ctx: &Ctx<'_>) -> Rc<Kinds> {
 
 fn read(ctx: &Ctx<'_>) -> Kinds {
     let mut kinds = Kinds::new();
-    for info in ctx.resources() {
+    // The host follows, or tries to follow, a group's preferred version: that one counts.
+    let mut resources = ctx.resources();
+    resources.sort_by_key(|info| match info.state {
+        SyncState::Synced => 0,
+        SyncState::Syncing | SyncState::Failed => 1,
+        SyncState::Uncached | SyncState::Absent => 2,
+    });
+    for info in resources {
         let serves = |verb: &str| info.verbs.iter().any(|served| served == verb);
         if info.scope != Scope::Namespaced || info.state == SyncState::Absent || !serves("delete") {
             continue;
@@ -73,11 +80,7 @@ fn read(ctx: &Ctx<'_>) -> Kinds {
             group: info.group,
             version: info.version,
         };
-        let key = (kind.group.clone(), kind.resource.clone());
-        match kinds.get(&key) {
-            Some(known) if known.is_cached || !kind.is_cached => {}
-            _ => drop(kinds.insert(key, kind)),
-        }
+        kinds.entry((kind.group.clone(), kind.resource.clone())).or_insert(kind);
     }
     kinds
 }
