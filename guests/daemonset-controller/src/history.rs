@@ -111,10 +111,10 @@ impl History {
             return Vec::new();
         }
         let gone: BTreeSet<String> = self.duplicates.iter().map(|revision| hash_of(revision)).collect();
-        let label = |pod: &&Object<Pod>| pod.metadata.labels.get(REVISION_HASH_LABEL);
-        let others = pods
-            .iter()
-            .filter(|pod| label(pod).is_some_and(|hash| gone.contains(hash) && *hash != self.hash));
+        let others = pods.iter().filter(|pod| {
+            let label = pod.metadata.labels.get(REVISION_HASH_LABEL);
+            label.is_some_and(|hash| gone.contains(hash) && *hash != self.hash)
+        });
         let relabelled = others.map(|pod| {
             let meta = &pod.metadata;
             let body = json!({ "metadata": { "labels": { REVISION_HASH_LABEL: self.hash } } });
