@@ -16,6 +16,7 @@
 mod bind;
 mod claim;
 mod class;
+mod host_path;
 mod matching;
 mod migration;
 mod names;
@@ -64,7 +65,7 @@ impl Controller for PersistentVolumeBinderController {
             })
             .read::<Class>();
         options::declare(read_pods::<Pod>(declaration))
-            .write(PERSISTENT_VOLUMES, "", &["patch", "delete"])
+            .write(PERSISTENT_VOLUMES, "", &["create", "patch", "delete"])
             .write(PERSISTENT_VOLUMES, "status", &["patch"])
             .write(PERSISTENT_VOLUME_CLAIMS, "", &["patch"])
             .write(PERSISTENT_VOLUME_CLAIMS, "status", &["patch"])

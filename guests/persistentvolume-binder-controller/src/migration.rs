@@ -71,6 +71,8 @@ fn finalizers(volume: &Volume, provisioner: &str) -> Vec<String> {
         return finalizers;
     }
     match volume.spec.persistent_volume_reclaim_policy.as_str() {
+        // None can be added to what is being deleted.
+        "Delete" if volume.metadata.is_deleting() => {}
         "Delete" if !finalizers.iter().any(|finalizer| finalizer == IN_TREE_FINALIZER) => {
             finalizers.push(IN_TREE_FINALIZER.to_owned());
         }

@@ -17,6 +17,8 @@ pub const LOST: &str = "Lost";
 pub const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 /// Annotation: the claim was bound once.
 pub const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+/// Annotation: who provisioned it.
+pub const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 /// Annotation: a CSI driver took over.
 pub const MIGRATED_TO: &str = "pv.kubernetes.io/migrated-to";
 /// Annotation: who is to provision.
@@ -43,6 +45,8 @@ pub const FAILED_DELETE: &str = "VolumeFailedDelete";
 pub const EXTERNAL_PROVISIONING: &str = "ExternalProvisioning";
 /// Reason of events about claims that nobody can provision for.
 pub const PROVISIONING_FAILED: &str = "ProvisioningFailed";
+/// Reason of events about claims that were provisioned for.
+pub const PROVISIONING_SUCCEEDED: &str = "ProvisioningSucceeded";
 /// Reason of events about claims that wait for a pod.
 pub const WAIT_FOR_CONSUMER: &str = "WaitForFirstConsumer";
 /// Reason of events about claims whose pod waits for a node.

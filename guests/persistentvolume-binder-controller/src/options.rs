@@ -12,6 +12,8 @@ pub struct Options {
     pub sync_period: Duration,
     /// Whether provisioners are asked for volumes.
     pub dynamic_provisioning: bool,
+    /// Whether directories of the node are made into volumes.
+    pub host_path_provisioning: bool,
     /// How long a pod may take to scrub a directory.
     pub host_path: Limits,
     /// How long a pod may take to scrub an export.
@@ -29,6 +31,7 @@ pub struct Limits {
 
 const SYNC_PERIOD: &str = "pvclaimbinder-sync-period";
 const DYNAMIC_PROVISIONING: &str = "enable-dynamic-provisioning";
+const HOST_PATH_PROVISIONING: &str = "enable-hostpath-provisioner";
 const MINIMUM_NFS: &str = "pv-recycler-minimum-timeout-nfs";
 const INCREMENT_NFS: &str = "pv-recycler-increment-timeout-nfs";
 const MINIMUM_HOST_PATH: &str = "pv-recycler-minimum-timeout-hostpath";
@@ -48,6 +51,12 @@ pub fn declare(declaration: Declaration) -> Declaration {
             OptionKind::Boolean,
             "true",
             "Whether external provisioners are asked for volumes that claims need.",
+        )
+        .option(
+            HOST_PATH_PROVISIONING,
+            OptionKind::Boolean,
+            "false",
+            "Make volumes of directories of the node for classes of kubernetes.io/host-path; for trying things out on one machine.",
         )
         .option(
             MINIMUM_NFS,
@@ -87,6 +96,7 @@ impl Options {
             // Less than a second would be a hot loop.
             sync_period: ctx.option_duration(SYNC_PERIOD)?.max(Duration::from_secs(1)),
             dynamic_provisioning: ctx.option_as(DYNAMIC_PROVISIONING)?,
+            host_path_provisioning: ctx.option_as(HOST_PATH_PROVISIONING)?,
             host_path: limits(MINIMUM_HOST_PATH, INCREMENT_HOST_PATH)?,
             nfs: limits(MINIMUM_NFS, INCREMENT_NFS)?,
         })

@@ -7,28 +7,19 @@
 use crate::migration::BUILT_IN;
 use crate::view::Volume;
 
-const HOST_PATH: &str = "kubernetes.io/host-path";
+/// Directories of the node.
+pub const HOST_PATH: &str = "kubernetes.io/host-path";
 /// Those that exist, but can neither provision nor delete.
 const PASSIVE: [&str; 1] = ["kubernetes.io/nfs"];
 const DELETABLE_BELOW: &str = "/tmp/";
 
-/// Why nothing is provisioned.
-#[derive(Debug, PartialEq)]
-pub enum Refusal {
-    /// It could, but is not allowed to.
-    Disabled(String),
-    /// It cannot.
-    Unknown(String),
-}
-
-/// Why a provisioner of this built-in name does nothing.
-pub fn refuses_to_provision(name: &str) -> Refusal {
+/// Why nobody here provisions for a built-in name. None if directories of the
+/// node are asked for.
+pub fn refuses_to_provision(name: &str) -> Option<String> {
     match name {
-        HOST_PATH => Refusal::Disabled(format!("provisioning in volume plugin {name:?} is disabled")),
-        name if PASSIVE.contains(&name) => {
-            Refusal::Unknown("no provisionable volume plugin matched".to_owned())
-        }
-        name => Refusal::Unknown(format!("no volume plugin matched name: {name}")),
+        HOST_PATH => None,
+        name if PASSIVE.contains(&name) => Some("no provisionable volume plugin matched".to_owned()),
+        name => Some(format!("no volume plugin matched name: {name}")),
     }
 }
 

@@ -8,8 +8,8 @@ use crate::migration::{BUILT_IN, driver_of};
 use crate::names::{BETA_PROVISIONER, EXTERNAL_PROVISIONING, MIGRATED_TO, PROVISIONER, PROVISIONING_FAILED};
 use crate::notice;
 use crate::options::Options;
-use crate::plugin;
 use crate::view::{Claim, Class};
+use crate::{host_path, plugin};
 
 /// Asks for a volume. Returns whether there is nothing to tell the user.
 pub fn provision(
@@ -38,15 +38,13 @@ pub fn provision(
     if !provisioner.starts_with(BUILT_IN) {
         return hand_over(ctx, options, plan, claim, provisioner);
     }
-    match plugin::refuses_to_provision(provisioner) {
-        // The claim says who was asked, as it would for anyone else.
-        plugin::Refusal::Disabled(text) => {
-            if let Some(body) = provisioner_patch(claim, provisioner) {
-                plan.then(patch_claim(claim, &body).tag("provisioner"));
-            }
-            fail(plan, format!("Failed to create provisioner: {text}"))
-        }
-        plugin::Refusal::Unknown(text) => fail(plan, text),
+    let trouble = match plugin::refuses_to_provision(provisioner) {
+        Some(text) => Some(text),
+        None => host_path::provision(ctx, options, plan, claim, &class)?,
+    };
+    match trouble {
+        Some(text) => fail(plan, text),
+        None => Ok(true),
     }
 }
 
@@ -82,7 +80,7 @@ fn what(provisioner: &str) -> String {
 }
 
 /// The annotations that tell a provisioner to begin; None if they are there.
-fn provisioner_patch(claim: &Claim, provisioner: &str) -> Option<Value> {
+pub fn provisioner_patch(claim: &Claim, provisioner: &str) -> Option<Value> {
     let there = &claim.metadata.annotations;
     if there.provisioner.as_deref() == Some(provisioner) {
         return None;

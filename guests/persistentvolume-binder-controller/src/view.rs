@@ -199,6 +199,17 @@ pub struct ClaimSpec {
     pub volume_mode: Option<String>,
     /// The class of attributes.
     pub volume_attributes_class_name: Option<String>,
+    /// What it is to be filled with.
+    pub data_source: Option<DataSource>,
+}
+
+/// What a volume is to be filled with.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct DataSource {
+    /// Name of a snapshot, or another claim.
+    #[allow(dead_code, reason = "that there is one is what matters")]
+    pub name: String,
 }
 
 /// Resources asked for.
@@ -250,6 +261,11 @@ pub struct Class {
     pub provisioner: String,
     /// `Immediate` or `WaitForFirstConsumer`.
     pub volume_binding_mode: Option<String>,
+    /// What becomes of its volumes once their claims are gone.
+    pub reclaim_policy: Option<String>,
+    /// How its volumes are mounted.
+    #[serde(deserialize_with = "null_is_default")]
+    pub mount_options: Vec<String>,
 }
 
 /// Annotations of storage classes.
