@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use coxswain_sdk::{Ctx, Event, Plan, Time};
+use coxswain_sdk::{Ctx, Event, Plan, Time, from_json};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -52,5 +52,5 @@ pub fn forget(ctx: &Ctx<'_>, plan: &mut Plan) {
 }
 
 fn last(ctx: &Ctx<'_>) -> Option<Said> {
-    serde_json::from_str(ctx.state()?).ok()
+    from_json(ctx.state()?).ok()
 }
