@@ -28,6 +28,7 @@ impl Controller for ClusterRoleAggregationController {
             .keys_objects("clusterroles", &[CLUSTER_ROLES])
             .read::<ClusterRole>()
             .write(CLUSTER_ROLES, "", &["patch"])
+            .lookup_get(CLUSTER_ROLES, "")
     }
 
     fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {

@@ -7,6 +7,8 @@ use coxswain_sdk::{ObjectMeta, Resource, View};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::NAME;
+
 /// A ClusterRole.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -42,5 +44,39 @@ impl ClusterRole {
             rule.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
             rule
         })
+    }
+}
+
+/// Who manages a ClusterRole.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Managed {
+    /// Metadata.
+    pub metadata: ManagedMeta,
+}
+
+/// What is read of the metadata.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ManagedMeta {
+    /// Managers, with what is theirs.
+    #[serde(deserialize_with = "null_is_default")]
+    pub managed_fields: Vec<Manager>,
+}
+
+/// A manager, with what is its own.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Manager {
+    manager: String,
+    operation: String,
+    #[serde(rename = "fieldsV1", deserialize_with = "null_is_default")]
+    fields: Map<String, Value>,
+}
+
+impl Manager {
+    /// Whether it is this controller, and has applied the rules.
+    pub fn has_our_rules(&self) -> bool {
+        self.manager == NAME && self.operation == "Apply" && self.fields.contains_key("f:rules")
     }
 }
