@@ -58,9 +58,9 @@ impl Attachable {
     /// What a node lists. None for what is not ours to judge.
     pub fn of_name(name: &str) -> Option<Self> {
         if let Some(rest) = name.strip_prefix(CSI) {
-            // As two parts and no more: a third would name another volume.
+            // No driver's name has such a mark, but a handle may.
             let (driver, handle) = rest.split_once('^')?;
-            return (!handle.contains('^')).then(|| Self::csi(driver, handle));
+            return Some(Self::csi(driver, handle));
         }
         let passive = name.starts_with(FC) || name.starts_with(ISCSI);
         passive.then(|| Self { name: name.to_owned(), driver: None })
