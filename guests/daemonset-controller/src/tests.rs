@@ -179,3 +179,24 @@ fn one_plan_makes_no_more_than_a_burst() {
     carry_out(&set, "h", &about, &going, work(), &mut plan).unwrap();
     assert!(!plan.writes());
 }
+
+#[test]
+fn it_reads_no_more_than_it_uses_so_no_heartbeat_wakes_it() {
+    let manifest = coxswain_sdk::manifest_of::<DaemonSetController>();
+    let read = |plural: &str| {
+        let read = manifest.reads.iter().find(|read| read.resource.resource == plural).unwrap();
+        read.fields.clone()
+    };
+    assert_eq!(read("nodes"), ["spec.taints"]);
+    let terms = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+    let fields = ["key", "operator", "values"].map(|field| [terms, "[*].matchFields[*].", field].concat());
+    let mut pods: Vec<String> = fields.to_vec();
+    pods.extend(
+        ["spec.nodeName", "status.conditions[*].lastTransitionTime", "status.conditions[*].status"]
+            .map(str::to_owned),
+    );
+    pods.extend(["status.conditions[*].type", "status.phase"].map(str::to_owned));
+    assert_eq!(read("pods"), pods);
+    assert!(read("daemonsets").contains(&"spec.template".to_owned()));
+    assert_eq!(read("controllerrevisions"), ["data", "revision"]);
+}

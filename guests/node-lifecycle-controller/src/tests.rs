@@ -198,3 +198,61 @@ fn old_labels_follow_new_ones() {
     .into();
     assert_eq!(Value::Object(labels::changes(&labels)), json!({"beta.kubernetes.io/os": "linux"}));
 }
+
+#[test]
+fn it_reads_no_more_than_it_uses() {
+    let manifest = coxswain_sdk::manifest_of::<NodeLifecycleController>();
+    let read = |plural: &str| {
+        let read = manifest.reads.iter().find(|read| read.resource.resource == plural).unwrap();
+        read.fields.iter().map(String::as_str).collect::<Vec<_>>()
+    };
+    assert_eq!(read("leases"), ["spec.renewTime"]);
+    assert_eq!(
+        read("nodes"),
+        [
+            "spec.taints",
+            "spec.unschedulable",
+            "status.conditions[*].lastHeartbeatTime",
+            "status.conditions[*].lastTransitionTime",
+            "status.conditions[*].status",
+            "status.conditions[*].type",
+        ]
+    );
+    assert_eq!(read("pods"), ["spec.nodeName", "status.conditions[*].status", "status.conditions[*].type"]);
+}
+
+/// Two minutes of a cluster whose nodes renew their leases every ten
+/// seconds: the monitor looks once a period and writes nothing.
+#[test]
+fn renewed_leases_cost_one_look_a_period() {
+    let (count, period) = (200_u32, 5);
+    let mut scenario = json!({
+        "about": "leases are renewed",
+        "keys": ["monitor"],
+        "horizon": 0,
+        "objects": (0..count)
+            .flat_map(|i| [
+                json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": format!("n{i}"), "uid": format!("n{i}")},
+                    "status": {"conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}]}}),
+                json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                    "metadata": {"name": format!("n{i}"), "namespace": "kube-node-lease"}, "spec": {"renewTime": "2026-01-01T00:00:00Z"}}),
+            ])
+            .collect::<Vec<_>>(),
+    });
+    let renewals = (1..=12_i64).map(|tick| {
+        let renewed = at(1_767_225_600 + 10 * tick);
+        json!({"after": 2 * period, "apply": [
+            {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                "metadata": {"name": "n*", "namespace": "kube-node-lease"}, "spec": {"renewTime": renewed}}
+        ]})
+    });
+    scenario["then"] = renewals.collect();
+    let scenario = serde_json::from_value(scenario).unwrap();
+    let golden = coxswain_sdk::testing::play(
+        &scenario,
+        &mut coxswain_sdk::testing::Native::<NodeLifecycleController>::new(),
+    );
+    let golden = golden.unwrap();
+    assert!(!golden.contains("do: "), "a write: {golden}");
+    assert!(golden.contains("quiet: 5000"), "wakes are not held back: {golden}");
+}

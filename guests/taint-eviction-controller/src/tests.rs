@@ -61,3 +61,16 @@ fn memory_is_read_as_it_was_written() {
     assert_eq!(Memory::read("taint k\nwaits a\n\nnonsense x y z\ntaint k - soon"), Memory::default());
     assert!(Memory::default().write().is_empty());
 }
+
+#[test]
+fn it_reads_no_more_than_it_uses_so_no_heartbeat_wakes_it() {
+    let manifest = coxswain_sdk::manifest_of::<TaintEvictionController>();
+    let nodes = manifest.reads.iter().find(|read| read.resource.resource == "nodes").unwrap();
+    assert_eq!(nodes.fields, ["spec.taints"]);
+    let pods = manifest.reads.iter().find(|read| read.resource.resource == "pods").unwrap();
+    assert!(
+        pods.fields
+            .iter()
+            .all(|field| field.starts_with("spec.") || field.starts_with("status.conditions[*]."))
+    );
+}
