@@ -7,8 +7,9 @@
 //! source of keys of which one is in flight at a time: no two claims take the
 //! same volume, and the two sides never write against each other.
 //!
-//! Volumes are made, attached and deleted by CSI drivers. What was built into
-//! the manager once is answered as it would be without: see `plugin`.
+//! Volumes are made, attached and deleted by CSI drivers. The little that the
+//! manager does itself is in `plugin`, `recycle` and `host_path`; what it could
+//! do once, drivers have taken over, see `migration`.
 //!
 //! Kept for a key: what was last told of it, and when (see `notice`); a loss
 //! repeats an event, or a try.
