@@ -1,10 +1,10 @@
 //! The subsets that the pods of a service make.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 use coxswain_sdk::endpoints::address::{Family, family_of};
 use coxswain_sdk::endpoints::pod::Pod;
-use coxswain_sdk::endpoints::port::Port;
 use coxswain_sdk::endpoints::service::Service;
 use coxswain_sdk::endpoints::slice::Target;
 use coxswain_sdk::endpoints::subsets::{Address, Subset, Subsets};
@@ -13,6 +13,8 @@ use coxswain_sdk::endpoints::subsets::{Address, Subset, Subsets};
 pub fn desired<'a>(service: &Service, pods: impl IntoIterator<Item = &'a Pod>) -> Vec<Subset> {
     let publishes_all = service.spec.publish_not_ready_addresses;
     let mut subsets = Subsets::default();
+    // Many pods share few ports.
+    let mut places: HashMap<(usize, i32), usize> = HashMap::new();
     for pod in pods {
         let goes = pod.metadata.is_deleting() && !publishes_all;
         if goes || !pod.has_endpoint() {
@@ -23,17 +25,14 @@ pub fn desired<'a>(service: &Service, pods: impl IntoIterator<Item = &'a Pod>) -
         let is_ready = publishes_all || pod.is_ready();
         let place = subsets.place(&address(service, pod, ip));
         if service.spec.ports.is_empty() && service.asks_for_no_address() {
-            subsets.add(place, None, is_ready);
+            let none = subsets.port(None);
+            subsets.add(place, none, is_ready);
         }
-        for port in &service.spec.ports {
+        for (which, port) in service.spec.ports.iter().enumerate() {
             let Some(number) = pod.port_for(port) else { continue };
-            let port = Port {
-                name: port.name.clone(),
-                port: Some(number),
-                protocol: port.protocol.clone(),
-                app_protocol: port.app_protocol.clone(),
-            };
-            subsets.add(place, Some(&port), is_ready);
+            let found = places.entry((which, number));
+            let port = *found.or_insert_with(|| subsets.port(Some(port.to(number))));
+            subsets.add(place, port, is_ready);
         }
     }
     subsets.finish()

@@ -38,8 +38,9 @@ pub fn desired(ctx: &Ctx<'_>, service: &Service, pods: &[Object<Pod>]) -> Result
     let mut nodes = Nodes::default();
     let mut desired = Desired::default();
     let mut nodeless = Vec::new();
+    let mut groups = Groups::default();
     for pod in pods.iter().filter(|pod| pod.has_endpoint()) {
-        let group = desired.group(ports(service, pod), &families);
+        let group = groups.of(&mut desired, service, pod, &families);
         let node = nodes.get(ctx, &pod.spec.node_name)?;
         if node.is_none() && !service.spec.publish_not_ready_addresses {
             // It comes back when the node appears; until then the others count.
@@ -57,14 +58,29 @@ pub fn desired(ctx: &Ctx<'_>, service: &Service, pods: &[Object<Pod>]) -> Result
     Ok(Desired { nodeless, ..desired })
 }
 
-impl Desired {
-    fn group(&mut self, ports: Vec<Port>, families: &[Family]) -> &mut Group {
-        let at = *self.by_ports.entry(PortKey::of(&ports)).or_insert_with(|| {
-            let by_family = families.iter().map(|family| (*family, Wanted::default())).collect();
-            self.groups.push(Group { ports, by_family });
-            self.groups.len() - 1
+/// Groups by the numbers that a service's ports lead to. Many pods share few.
+#[derive(Default)]
+struct Groups(HashMap<Vec<Option<i32>>, usize>);
+
+impl Groups {
+    fn of<'a>(
+        &mut self,
+        desired: &'a mut Desired,
+        service: &Service,
+        pod: &Pod,
+        families: &[Family],
+    ) -> &'a mut Group {
+        let Desired { groups, by_ports, .. } = desired;
+        let numbers: Vec<Option<i32>> = service.spec.ports.iter().map(|port| pod.port_for(port)).collect();
+        let at = *self.0.entry(numbers).or_insert_with_key(|numbers| {
+            let ports = ports(service, numbers);
+            *by_ports.entry(PortKey::of(&ports)).or_insert_with(|| {
+                let by_family = families.iter().map(|family| (*family, Wanted::default())).collect();
+                groups.push(Group { ports, by_family });
+                groups.len() - 1
+            })
         });
-        &mut self.groups[at]
+        &mut groups[at]
     }
 }
 
@@ -109,17 +125,9 @@ fn endpoint(service: &Service, pod: &Pod, node: Option<&Node>, addresses: Vec<St
     }
 }
 
-/// Ports of a pod for a service. A port whose name the pod does not know is left
-/// out; a headless service needs none.
-fn ports(service: &Service, pod: &Pod) -> Vec<Port> {
-    let port = |port: &_| {
-        let number = pod.port_for(port)?;
-        Some(Port {
-            name: port.name.clone(),
-            port: Some(number),
-            protocol: port.protocol.clone(),
-            app_protocol: port.app_protocol.clone(),
-        })
-    };
-    port::in_order(service.spec.ports.iter().filter_map(port), In::Slice)
+/// Ports of a service that lead to these numbers. A port whose name the pod does
+/// not know is left out; a headless service needs none.
+fn ports(service: &Service, numbers: &[Option<i32>]) -> Vec<Port> {
+    let ports = service.spec.ports.iter().zip(numbers);
+    port::in_order(ports.filter_map(|(port, number)| Some(port.to((*number)?))), In::Slice)
 }

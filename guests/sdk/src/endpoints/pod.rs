@@ -134,7 +134,8 @@ impl Pod {
     /// still counts; whoever wants it left out asks for that.
     pub fn has_endpoint(&self) -> bool {
         let ended = matches!(self.status.phase.as_str(), "Succeeded" | "Failed");
-        !ended && !(self.status.pod_ip.is_empty() && self.status.pod_ips.is_empty())
+        let has_address = !self.status.pod_ip.is_empty() || !self.status.pod_ips.is_empty();
+        has_address && !ended
     }
 
     /// Its addresses, in their usual form. What is no address is left out.

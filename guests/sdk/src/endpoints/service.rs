@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::address::{self, Family};
-use super::port::TCP;
+use super::port::{Port, TCP};
 use super::{HEADLESS, MANAGED_BY, SERVICE_NAME};
 use crate::intstr::IntOrString;
 use crate::meta::{ObjectMeta, StringMap, null_is_default};
@@ -85,6 +85,18 @@ pub struct ServicePort {
 impl Default for ServicePort {
     fn default() -> Self {
         Self { name: String::new(), protocol: TCP.to_owned(), target_port: None, app_protocol: None }
+    }
+}
+
+impl ServicePort {
+    /// The port of an endpoint where this leads to a number.
+    pub fn to(&self, number: i32) -> Port {
+        Port {
+            name: self.name.clone(),
+            port: Some(number),
+            protocol: self.protocol.clone(),
+            app_protocol: self.app_protocol.clone(),
+        }
     }
 }
 

@@ -139,14 +139,13 @@ impl Subsets {
         for subset in subsets {
             let ready = subset.addresses.iter().map(|address| (address, true));
             let not_ready = subset.not_ready_addresses.iter().map(|address| (address, false));
+            let ports: Vec<usize> = match subset.ports.as_slice() {
+                [] => vec![gathered.port(None)],
+                ports => ports.iter().map(|port| gathered.port(Some(port.clone()))).collect(),
+            };
             for (address, is_ready) in ready.chain(not_ready) {
                 let place = gathered.place(address);
-                if subset.ports.is_empty() {
-                    gathered.add(place, None, is_ready);
-                }
-                for port in &subset.ports {
-                    gathered.add(place, Some(port), is_ready);
-                }
+                ports.iter().for_each(|port| gathered.add(place, *port, is_ready));
             }
         }
         gathered
@@ -162,14 +161,20 @@ impl Subsets {
         })
     }
 
-    /// Says that the address at a place has a port. Once not ready, it stays so.
-    pub fn add(&mut self, place: usize, port: Option<&Port>, is_ready: bool) {
-        let port = port.cloned();
-        let at = *self.port_places.entry(port).or_insert_with_key(|port| {
+    /// The place of a port; None is no port at all.
+    pub fn port(&mut self, port: Option<Port>) -> usize {
+        *self.port_places.entry(port).or_insert_with_key(|port| {
             self.ports.push((port.clone(), Vec::new()));
             self.ports.len() - 1
-        });
-        self.ports[at].1.push(mark(place, is_ready));
+        })
+    }
+
+    /// Says that the address at a place has the port at another. Once not ready,
+    /// it stays so.
+    pub fn add(&mut self, place: usize, port: usize, is_ready: bool) {
+        if let Some((_, marks)) = self.ports.get_mut(port) {
+            marks.push(mark(place, is_ready));
+        }
     }
 
     /// The canonical form.
@@ -184,7 +189,7 @@ impl Subsets {
         }
         let mut places: HashMap<Vec<usize>, usize> = HashMap::new();
         let mut groups: Vec<(Vec<usize>, Vec<Port>)> = Vec::new();
-        for (port, mut marks) in ports {
+        for (port, mut marks) in ports.into_iter().filter(|(_, marks)| !marks.is_empty()) {
             for mark in &mut marks {
                 *mark = ranks[*mark / 2] * 2 + *mark % 2;
             }
