@@ -3,8 +3,8 @@
 //! Packing and writing are [`coxswain_sdk::endpoints`]; here is what makes an
 //! endpoint of a pod, and which zones and nodes it is meant for.
 //!
-//! State kept with a key, each a hint: what was last told about topology hints,
-//! so that an event is not repeated with every reconcile; whether hints were
+//! State kept with a key, each a hint: what was last told about topology hints and
+//! about pods left out, so that an event is not repeated with every reconcile; whether hints were
 //! given because of the annotation, which the slices do not tell once
 //! `trafficDistribution` gives them as well; and that the namespace is being
 //! deleted, which is seen only by being refused. Losing it costs an event told

@@ -14,6 +14,9 @@ pub struct Memory {
     /// Why there are no hints, as last told for each family.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub told: Vec<Told>,
+    /// What was told about pods whose nodes are not there.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub left_out: String,
     /// Whether the namespace takes no more slices.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub namespace_terminating: bool,

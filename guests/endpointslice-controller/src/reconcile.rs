@@ -19,6 +19,9 @@ use crate::trigger::trigger_time;
 use crate::view::Slice;
 use crate::{BATCH, LIMIT, MANAGER, hints};
 
+/// So many pods without a node are named in an event, which has room for few.
+const TOLD: usize = 3;
+
 /// One reconcile.
 pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     let mut plan = Plan::new();
@@ -40,10 +43,12 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     memory.namespace_terminating |= refused;
 
     let desired = desired(ctx, &service, &pods)?;
-    for (pod, node) in &desired.nodeless {
-        let text =
-            format!("skipping Pod {pod} for Service {}/{}: Node {node} Not Found", meta.namespace, meta.name);
-        plan.event(failed_update(&about, &service, &text));
+    let left_out = left_out(&service, &desired.nodeless);
+    if left_out != memory.left_out {
+        if !left_out.is_empty() {
+            plan.event(failed_update(&about, &service, &left_out));
+        }
+        memory.left_out = left_out;
     }
 
     let reference = OwnerReference::controller(SERVICES, &meta.name, &meta.uid);
@@ -159,6 +164,21 @@ fn leave_placeholder(packed: &mut Packed<Trigger>, placeholder: Draft<Trigger>, 
         [only] if is_placeholder(only) => packed.untouched.append(&mut packed.doomed),
         _ => packed.drafts.push(placeholder),
     }
+}
+
+/// Which pods are left out since their nodes are not there; empty if none is.
+fn left_out(service: &Service, nodeless: &[(String, String)]) -> String {
+    let Service { metadata: meta, .. } = service;
+    let told = nodeless.iter().take(TOLD);
+    let mut errors: Vec<String> = told
+        .map(|(pod, node)| {
+            format!("skipping Pod {pod} for Service {}/{}: Node {node} Not Found", meta.namespace, meta.name)
+        })
+        .collect();
+    if nodeless.len() > TOLD {
+        errors.push(format!("and {} more", nodeless.len() - TOLD));
+    }
+    if errors.len() > 1 { format!("[{}]", errors.join(", ")) } else { errors.join("") }
 }
 
 /// Tells what was refused of the last plan. Returns whether the namespace is the
