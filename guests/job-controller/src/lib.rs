@@ -10,6 +10,7 @@
 //! | `track` | counting each pod once |
 //! | `make` | the pods made |
 //! | `orphans` | pods that no Job counts any more |
+//! | `setbacks` | how the last plan went, and when to try again |
 //! | `memory` | what is kept between two reconciles, and why |
 
 mod backoff;
@@ -21,6 +22,7 @@ mod memory;
 mod orphans;
 mod per_index;
 mod reconcile;
+mod setbacks;
 mod status;
 mod success_policy;
 mod sync;

@@ -18,14 +18,10 @@ use coxswain_sdk::{Time, from_json};
 use serde::{Deserialize, Serialize};
 
 use crate::backoff::Failures;
+use crate::setbacks::Setbacks;
 
 /// For how long changes of pods are gathered.
 pub const BATCH: Duration = Duration::from_secs(1);
-
-/// The wait after one setback.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-/// The longest such wait.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// What is remembered of a Job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -45,39 +41,6 @@ pub struct Memory {
     /// Whether the namespace was seen to go.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub namespace_terminating: bool,
-}
-
-/// Plans in a row of which something was refused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Setbacks {
-    /// How many.
-    pub count: u32,
-    /// Whether the next try is still to come.
-    pub waits: bool,
-}
-
-impl Setbacks {
-    /// Whether there are none.
-    pub fn are_none(&self) -> bool {
-        self.count == 0
-    }
-
-    /// What is so after a plan of which it is known how it went.
-    pub fn after(self, setback: bool) -> Self {
-        match self {
-            _ if setback => Self { count: self.count.saturating_add(1), waits: true },
-            Self { waits: true, .. } => Self { waits: false, ..self },
-            // The last plan tried, and nothing was refused.
-            Self { .. } => Self::default(),
-        }
-    }
-
-    /// When to try again, where that waits.
-    pub fn again(&self, now: Time) -> Option<Time> {
-        let doublings = self.count.saturating_sub(1).min(16);
-        self.waits.then(|| now + FIRST_WAIT.saturating_mul(1 << doublings).min(LONGEST_WAIT))
-    }
 }
 
 /// What a reconcile is to do.
@@ -156,29 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_tried_less_and_less_often() {
-        let now = Time::from_unix(100);
-        let mut setbacks = Setbacks::default();
-        for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
-            setbacks = setbacks.after(true);
-            assert_eq!(setbacks.again(now), Some(now + Duration::from_secs(seconds)));
-            // Tried, and refused again.
-            setbacks = setbacks.after(false);
-            assert_eq!(setbacks.again(now), None);
-        }
-        assert!(!setbacks.are_none());
-        assert!(setbacks.after(false).are_none());
-        let many = Setbacks { count: u32::MAX, waits: false }.after(true);
-        assert_eq!(many.again(now), Some(now + LONGEST_WAIT));
-    }
-
-    #[test]
     fn what_is_written_reads_back() {
         let memory = Memory {
             generation: 3,
             due: Time::parse("2026-01-01T00:00:00.25Z"),
             failures: Failures { count: 2, last: Some(Time::from_unix(5)) },
-            setbacks: Setbacks { count: 1, waits: true },
+            setbacks: Setbacks { count: 1, waits: true, pods: false },
             namespace_terminating: true,
         };
         assert_eq!(Memory::read(Some(&memory.write())), Some(memory));

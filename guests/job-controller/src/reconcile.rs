@@ -1,10 +1,10 @@
 //! One reconcile: whose turn it is, and what state is kept.
 
-use coxswain_sdk::contract::{ActionOutcome, ActionResult};
 use coxswain_sdk::{About, Ctx, Plan, Result};
 
 use crate::memory::{Memory, Turn};
 use crate::orphans;
+use crate::setbacks::Review;
 use crate::sync::sync;
 use crate::view::Job;
 
@@ -39,9 +39,16 @@ fn reconcile_job(ctx: &Ctx<'_>) -> Result<Plan> {
         return Ok(plan);
     }
     let memory = Memory::read(ctx.state());
-    if ctx.results().iter().any(is_setback) {
-        let mut memory = memory.unwrap_or_default();
-        memory.setbacks = memory.setbacks.after(true);
+    if let (Some(memory), true) = (&memory, ctx.results().is_empty())
+        && let Turn::Wait(until) = memory.turn(job.metadata.generation, ctx.now())
+    {
+        plan.come_back(until);
+        keep(ctx, &mut plan, &Memory { due: Some(until), ..memory.clone() });
+        return Ok(plan);
+    }
+    let (review, mut memory) = (Review::of(ctx), memory.unwrap_or_default());
+    memory.setbacks = memory.setbacks.after(&review);
+    if memory.setbacks.waits && review.wants_time() {
         // Whatever was due before that, such as a deadline, stays due.
         let due = [memory.due.filter(|due| *due > ctx.now()), memory.setbacks.again(ctx.now())];
         memory.due = due.into_iter().flatten().min();
@@ -51,33 +58,11 @@ fn reconcile_job(ctx: &Ctx<'_>) -> Result<Plan> {
         keep(ctx, &mut plan, &memory);
         return Ok(plan);
     }
-    if let (Some(memory), true) = (&memory, ctx.results().is_empty())
-        && let Turn::Wait(until) = memory.turn(job.metadata.generation, ctx.now())
-    {
-        plan.come_back(until);
-        keep(ctx, &mut plan, &Memory { due: Some(until), ..memory.clone() });
-        return Ok(plan);
-    }
-    let (mut plan, memory) = sync(ctx, &job, memory.unwrap_or_default())?;
+    let (mut plan, memory) = sync(ctx, &job, memory, &review)?;
     if let Some(memory) = memory {
         keep(ctx, &mut plan, &memory);
     }
     Ok(plan)
-}
-
-/// Whether a write went wrong in a way that time may heal. A conflict wants
-/// another look, not time, and what is gone is no loss. Refused pods are for the
-/// sync, which has the status tell of them first.
-fn is_setback(result: &ActionResult) -> bool {
-    match &result.result {
-        ActionOutcome::Failed(failure) => {
-            result.tag != "create"
-                && failure.status != 404
-                && !(failure.status == 409 && failure.reason == "Conflict")
-        }
-        ActionOutcome::Unknown => true,
-        ActionOutcome::Skipped => false,
-    }
 }
 
 fn keep(ctx: &Ctx<'_>, plan: &mut Plan, memory: &Memory) {

@@ -3,13 +3,13 @@
 //! `status` works out what is written of it, `writes` puts all in order.
 
 use coxswain_sdk::claim::{Claims, candidates, claim_tracked};
-use coxswain_sdk::contract::{ActionOutcome, Failure};
 use coxswain_sdk::selector::Selector;
 use coxswain_sdk::{About, Ctx, Error, Object, Plan, Result, Step};
 
 use crate::backoff::Failures;
 use crate::manage::{BURST, Work};
 use crate::memory::{BATCH, Memory};
+use crate::setbacks::Review;
 use crate::status::Outlook;
 use crate::tally::Tally;
 use crate::verdict::{Verdict, deadline};
@@ -17,7 +17,12 @@ use crate::view::{Job, Pod, TRACKING};
 use crate::writes;
 
 /// Syncs a Job. The memory is none where the one there is stays as it is.
-pub fn sync(ctx: &Ctx<'_>, job: &Object<Job>, memory: Memory) -> Result<(Plan, Option<Memory>)> {
+pub fn sync(
+    ctx: &Ctx<'_>,
+    job: &Object<Job>,
+    memory: Memory,
+    review: &Review<'_>,
+) -> Result<(Plan, Option<Memory>)> {
     let (meta, now) = (&job.metadata, ctx.now());
     let mut plan = Plan::new();
     let claims = claims(ctx, job)?;
@@ -30,9 +35,9 @@ pub fn sync(ctx: &Ctx<'_>, job: &Object<Job>, memory: Memory) -> Result<(Plan, O
     if job.is_indexed() {
         pods.sort_by_key(|pod| pod.index().unwrap_or(-1));
     }
-    let trouble = Trouble::of(ctx, memory.namespace_terminating);
+    let namespace_terminating = memory.namespace_terminating || review.namespace_terminating;
     let about = About::of::<Job, _>(meta);
-    for failure in &trouble.refused {
+    for failure in &review.refused {
         plan.event(about.warning("FailedCreate", format!("Error creating: {}", failure.message)));
     }
 
@@ -49,8 +54,8 @@ pub fn sync(ctx: &Ctx<'_>, job: &Object<Job>, memory: Memory) -> Result<(Plan, O
         None if meta.is_deleting() => Work::default(),
         None => Work::of(job, &tally, &failures, now),
     };
-    let setbacks = memory.setbacks.after(!trouble.refused.is_empty());
-    if trouble.namespace_terminating || setbacks.waits {
+    let setbacks = memory.setbacks;
+    if namespace_terminating || setbacks.waits {
         work.make_none();
     }
     if !work.create.is_empty() && job.spec.template.metadata.labels.is_empty() && !job.is_indexed() {
@@ -58,7 +63,7 @@ pub fn sync(ctx: &Ctx<'_>, job: &Object<Job>, memory: Memory) -> Result<(Plan, O
         work.make_none();
     }
 
-    let trusts = !trouble.pods && setbacks.are_none();
+    let trusts = !review.is_about_pods() && !setbacks.pods;
     let outlook = Outlook::of(job, &tally, start, verdict, trusts.then_some(&work), &about, now);
     let cut_short = (outlook.cut_short || work.cut_short) && trusts && ctx.results().is_empty();
     let again = [
@@ -84,13 +89,7 @@ pub fn sync(ctx: &Ctx<'_>, job: &Object<Job>, memory: Memory) -> Result<(Plan, O
     for step in first.into_iter().chain(then) {
         plan.then(step);
     }
-    let memory = Memory {
-        generation: meta.generation,
-        due,
-        failures,
-        setbacks,
-        namespace_terminating: trouble.namespace_terminating,
-    };
+    let memory = Memory { generation: meta.generation, due, failures, setbacks, namespace_terminating };
     Ok((plan, Some(memory)))
 }
 
@@ -105,29 +104,4 @@ fn claims(ctx: &Ctx<'_>, job: &Object<Job>) -> Result<Claims<Pod>> {
     }
     let around = candidates::<Pod>(ctx, &meta.namespace, &meta.uid, &selector)?;
     claim_tracked(ctx, &**job, &selector, around, TRACKING)
-}
-
-/// What went wrong with the last plan's pods.
-struct Trouble<'a> {
-    /// Whether anything did.
-    pods: bool,
-    /// Refused creations, but for those that a terminating namespace refused.
-    refused: Vec<&'a Failure>,
-    namespace_terminating: bool,
-}
-
-impl<'a> Trouble<'a> {
-    fn of(ctx: &Ctx<'a>, namespace_terminating: bool) -> Self {
-        let terminating =
-            |failure: &&Failure| failure.causes.iter().any(|cause| cause.reason == "NamespaceTerminating");
-        let (in_vain, refused): (Vec<_>, Vec<_>) = ctx.failures("create").partition(terminating);
-        Self {
-            pods: ctx.results().iter().any(|result| {
-                matches!(result.tag.as_str(), "create" | "delete" | "untrack")
-                    && result.result != ActionOutcome::Skipped
-            }),
-            refused,
-            namespace_terminating: namespace_terminating || !in_vain.is_empty(),
-        }
-    }
 }
