@@ -273,3 +273,51 @@ fn it_is_looked_at_again_just_after_the_next_run() {
         assert_eq!(next, expected.map(at), "{schedule} since {earliest} at {now}");
     }
 }
+
+/// Random schedules around the days on which clocks are changed, compared with a
+/// walk through every minute.
+#[test]
+fn the_next_run_is_what_a_walk_through_the_minutes_finds() {
+    let mut seed: u64 = 121_594;
+    let mut random = |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let changes = [
+        ("Europe/Berlin", "2026-03-29T01:00:00Z"),
+        ("Europe/Berlin", "2026-10-25T01:00:00Z"),
+        ("America/New_York", "2026-11-01T06:00:00Z"),
+        ("Australia/Lord_Howe", "2026-04-04T15:00:00Z"),
+        ("Australia/Lord_Howe", "2026-10-03T15:30:00Z"),
+        ("Africa/Cairo", "2026-04-23T22:00:00Z"),
+        ("America/Santiago", "2026-04-05T03:00:00Z"),
+        ("Africa/Casablanca", "2026-02-15T02:00:00Z"),
+        ("Asia/Kathmandu", "2026-01-01T00:00:00Z"),
+    ];
+    for _ in 0..150 {
+        let (name, change) = changes[random(changes.len() as u64) as usize];
+        let zone = Zone::named(name).unwrap();
+        let minute = ["*", "0", "30", "*/20", "5-50/15", "59"][random(6) as usize];
+        let hour = ["*", "0", "1", "2", "3", "23", "*/2", "0-3", "1,2", "22-23"][random(10) as usize];
+        let weekday = ["*", "0", "6", "1-5"][random(4) as usize];
+        let text = format!("{minute} {hour} * * {weekday}");
+        let schedule = Schedule::parse_in(&text, zone).unwrap();
+        let Schedule::Local(fields, _) = &schedule else { panic!("{text}") };
+        let from = at(change).unix() - 36 * 3600 + random(72 * 3600) as i64;
+        let found = schedule.next(Time::from_unix(from)).map(Time::unix);
+
+        let fits = |utc: i64| {
+            let local = utc + i64::from(zone.offset(utc));
+            let again = |back: i64| (utc - back) + i64::from(zone.offset(utc - back)) == local;
+            let repeated = !fields.every_hour() && (again(3600) || again(1800));
+            let (days, seconds) = (local.div_euclid(DAY), local.rem_euclid(DAY) as u32);
+            fields.minutes.has(seconds / 60 % 60)
+                && fields.hours.has(seconds / 3600)
+                && fields.weekdays.has(crate::civil::weekday_of(days))
+                && !repeated
+        };
+        let first_minute = (from + 60).div_euclid(60) * 60;
+        let walked = (first_minute..from + 9 * DAY).step_by(60).find(|utc| fits(*utc));
+        assert_eq!(found, walked, "{text} in {name} after {}", Time::from_unix(from));
+    }
+}
