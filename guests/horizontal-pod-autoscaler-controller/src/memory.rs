@@ -1,0 +1,76 @@
+//! What is remembered of an autoscaler from one look to the next.
+//!
+//! Invariant: what no rule looks back on any more is dropped, so the memory is
+//! as long as the longest window.
+
+use std::time::Duration;
+
+use coxswain_sdk::Time;
+use serde::{Deserialize, Serialize};
+
+/// A number and when it was so, in milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample(pub i32, pub i64);
+
+/// What is remembered.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    /// When the autoscaler was last looked at.
+    pub last: i64,
+    /// Sizes that were recommended, before any window or rate was applied.
+    pub recommended: Vec<Sample>,
+    /// Replicas that were added.
+    pub added: Vec<Sample>,
+    /// Replicas that were taken away.
+    pub removed: Vec<Sample>,
+}
+
+/// Milliseconds since 1970.
+pub fn millis(time: Time) -> i64 {
+    i64::try_from(time.total_nanos() / 1_000_000).unwrap_or(i64::MAX)
+}
+
+/// Milliseconds of a duration.
+pub fn length(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+impl Memory {
+    /// From the state of the key; nothing if that cannot be read.
+    pub fn read(state: Option<&str>) -> Self {
+        state.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
+    /// As the state of the key.
+    pub fn write(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Drops recommendations older than one window, and scalings older than another.
+    pub fn forget(&mut self, now: i64, window: i64, added: i64, removed: i64) {
+        let within = |length: i64| move |sample: &Sample| sample.1 >= now.saturating_sub(length);
+        self.recommended.retain(within(window));
+        self.added.retain(within(added));
+        self.removed.retain(within(removed));
+    }
+
+    /// Notes that the size was changed.
+    pub fn scaled(&mut self, from: i32, to: i32, now: i64) {
+        if to > from {
+            self.added.push(Sample(to.saturating_sub(from), now));
+        } else {
+            self.removed.push(Sample(from.saturating_sub(to), now));
+        }
+    }
+
+    /// Takes back what was noted last: it was not done.
+    pub fn not_scaled(&mut self) {
+        let at = |samples: &[Sample]| samples.last().map_or(i64::MIN, |sample| sample.1);
+        if at(&self.added) > at(&self.removed) {
+            self.added.pop()
+        } else {
+            self.removed.pop()
+        };
+    }
+}
