@@ -5,8 +5,8 @@
 //! such a reservation back and let too much in. Hence:
 //! - what the status does not have yet is written at once;
 //! - what was seen to go is taken off at once, reservations staying;
-//! - any other difference is written once it has stood still for [`SETTLE`], and
-//!   no later than the sync period after it appeared.
+//! - any other difference is written once the status has stood still for
+//!   [`SETTLE`], and no later than the sync period after it appeared.
 //!
 //! Kept from one reconcile to the next: the last count, and since when the
 //! status differs from it. Neither can be told from the objects. Lost, it costs
@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 use crate::list::List;
 use crate::view::Written;
 
-/// How long a difference must stand still.
-pub const SETTLE: Duration = Duration::from_secs(3);
+/// How long after a reservation its object is waited for.
+pub const SETTLE: Duration = Duration::from_secs(1);
 
 /// What is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -38,8 +38,8 @@ struct Name {
     /// The count before, while it is open whether the write came through.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     before: Option<Quantity>,
-    /// What the status says, if it differs; since when that has stood still;
-    /// since when there has been any difference. In Unix seconds.
+    /// What the status says, if it differs; since when it says so; since when
+    /// there has been any difference. In Unix milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     differs: Option<(Quantity, i64, i64)>,
 }
@@ -78,6 +78,11 @@ impl Memory {
     }
 }
 
+fn from_millis(millis: i64) -> Time {
+    let rest = Duration::from_millis(millis.rem_euclid(1000).unsigned_abs());
+    Time::from_unix(millis.div_euclid(1000)) + rest
+}
+
 /// Decides what of a count is written. `period` is the longest that a
 /// difference may last; None if it may for ever.
 pub fn decide(
@@ -88,7 +93,7 @@ pub fn decide(
     period: Option<Duration>,
 ) -> Decision {
     let mut decision = Decision { used: status.clone(), ..Decision::default() };
-    let second = now.unix();
+    let millis = (now.total_nanos() / 1_000_000) as i64;
     for (name, counted) in count.iter() {
         let mut next = Name { name: name.to_owned(), seen: counted, before: None, differs: None };
         let last = memory.get(name);
@@ -103,10 +108,10 @@ pub fn decide(
                     Some(rest)
                 } else {
                     let before = last.and_then(|last| last.differs);
-                    let still = before.filter(|(before, ..)| *before == used && gone.is_zero());
-                    let (since, first) = (still.map_or(second, |s| s.1), before.map_or(second, |b| b.2));
-                    let settled = Time::from_unix(since) + SETTLE;
-                    let due = period.map_or(settled, |period| settled.min(Time::from_unix(first) + period));
+                    let still = before.filter(|(before, ..)| *before == used);
+                    let (since, first) = (still.map_or(millis, |s| s.1), before.map_or(millis, |b| b.2));
+                    let settled = from_millis(since) + SETTLE;
+                    let due = period.map_or(settled, |period| settled.min(from_millis(first) + period));
                     if due > now {
                         decision.again = Some(decision.again.map_or(due, |again| again.min(due)));
                         next.differs = Some((used, since, first));

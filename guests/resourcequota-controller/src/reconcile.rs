@@ -8,7 +8,7 @@ use crate::usage;
 use crate::view::{ResourceQuota, Status, same};
 
 /// Changes that come within so many milliseconds are counted together.
-const QUIET: u32 = 100;
+const QUIET: u32 = 50;
 /// Tag that the SDK gives to writes of a status.
 const STATUS: &str = "status";
 

@@ -69,9 +69,9 @@ fn countable(ctx: &Ctx<'_>) -> Rc<Countable> {
 fn read(resources: Vec<ResourceInfo>) -> Countable {
     let mut countable = Countable::new();
     for info in resources {
-        let serves = |verb: &&str| info.verbs.iter().any(|served| served == verb);
+        let serves = |verb: &str| info.verbs.iter().any(|served| served == verb);
         let ignored = IGNORED.contains(&(info.group.as_str(), info.resource.as_str()));
-        if info.scope != Scope::Namespaced || ignored || !VERBS.iter().all(|verb| serves(&verb)) {
+        if info.scope != Scope::Namespaced || ignored || !VERBS.iter().all(|verb| serves(verb)) {
             continue;
         }
         let counted = match info.state {
