@@ -72,6 +72,8 @@
 //! | adopt and release | [`claim`] |
 //! | make pods | [`template`] |
 //! | keep pods at a number, whole | [`replicas`] |
+//! | read certificates and requests for them | [`x509`], [`csr`] |
+//! | run only where `--controllers` names it | [`Declaration::off_by_default`] |
 //! | test with scenarios | `testing` (native builds only) |
 
 #[doc(hidden)]
