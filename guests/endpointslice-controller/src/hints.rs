@@ -36,34 +36,35 @@ pub fn apply(
         let shares = zones::shares(ctx.list::<Node>(Query::all())?.iter().map(|node| &**node));
         match zones::share_out(shares.as_deref(), packed) {
             Ok(()) => {
-                memory.tell(family, None);
-                if !memory.hinted {
-                    let text = format!("Topology Aware Hints has been enabled, addressType: {family}");
+                let text = enabled(family);
+                if memory.tell(family, Some(&text)) {
                     plan.event(about.normal("TopologyAwareHintsEnabled", text));
                 }
-                memory.hinted = true;
             }
             Err(why) => {
                 let text = format!("{why}, addressType: {family}");
                 if memory.tell(family, Some(&text)) {
                     plan.event(about.warning(DISABLED, text));
                 }
-                memory.hinted = false;
                 clear(packed);
             }
         }
         return Ok(());
     }
-    memory.tell(family, None);
-    if std::mem::take(&mut memory.hinted) {
+    if memory.was_told(family, &enabled(family)) {
         let text = format!("Topology Aware Hints has been disabled, addressType: {family}");
         plan.event(about.warning(DISABLED, text));
     }
+    memory.tell(family, None);
     match near::Nearness::asked_for(service.spec.traffic_distribution.as_deref()) {
         Some(nearness) => near::apply(nearness, packed),
         None => clear(packed),
     }
     Ok(())
+}
+
+fn enabled(family: Family) -> String {
+    format!("Topology Aware Hints has been enabled, addressType: {family}")
 }
 
 /// Takes all hints away.

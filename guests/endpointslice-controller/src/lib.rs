@@ -4,11 +4,11 @@
 //! endpoint of a pod, and which zones and nodes it is meant for.
 //!
 //! State kept with a key, each a hint: what was last told about topology hints and
-//! about pods left out, so that an event is not repeated with every reconcile; whether hints were
-//! given because of the annotation, which the slices do not tell once
-//! `trafficDistribution` gives them as well; and that the namespace is being
+//! about pods left out, so that an event is not repeated with every reconcile (and
+//! the end of such hints is told, which slices do not show once
+//! `trafficDistribution` gives them as well); and that the namespace is being
 //! deleted, which is seen only by being refused. Losing it costs an event told
-//! twice, or one refused write.
+//! twice or not at all, or one refused write.
 
 mod desired;
 mod hints;

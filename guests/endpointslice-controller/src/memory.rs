@@ -8,10 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    /// Whether the annotation has led to hints.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub hinted: bool,
-    /// Why there are no hints, as last told for each family.
+    /// What was last told about topology hints, for each family.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub told: Vec<Told>,
     /// What was told about pods whose nodes are not there.
@@ -39,6 +36,11 @@ impl Memory {
         self.told.retain(|told| told.family != family);
         self.told.extend(told);
         is_news
+    }
+
+    /// Whether this is what was last told about a family.
+    pub fn was_told(&self, family: Family, text: &str) -> bool {
+        self.told.iter().any(|told| told.family == family && told.text == text)
     }
 
     /// What was kept; nothing where that cannot be read.
