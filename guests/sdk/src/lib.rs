@@ -72,6 +72,7 @@
 //! | adopt and release | [`claim`] |
 //! | make pods | [`template`] |
 //! | keep pods at a number, whole | [`replicas`] |
+//! | write where the pods behind a service are | [`endpoints`] |
 //! | read certificates and requests for them | [`x509`], [`csr`] |
 //! | run only where `--controllers` names it | [`Declaration::off_by_default`] |
 //! | test with scenarios | `testing` (native builds only) |
