@@ -133,10 +133,10 @@ pub fn repair(set: &StatefulSet, pod: &Pod, ordinal: i64, events: &PodEvents<'_>
     let meta = &pod.metadata;
     let mut patch = Map::new();
     if meta.labels.get(NAME_LABEL) != Some(&meta.name) {
-        let labels: Map<_, _> = identity(&meta.name, ordinal)
-            .into_iter()
-            .map(|(label, value)| (label.to_owned(), json!(value)))
-            .collect();
+        let mut labels = Map::new();
+        for (label, value) in identity(&meta.name, ordinal) {
+            labels.insert(label.to_owned(), json!(value));
+        }
         patch.insert("metadata".to_owned(), json!({ "labels": labels }));
     }
     if !has_volumes(set, pod, ordinal) {
