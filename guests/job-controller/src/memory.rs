@@ -3,8 +3,9 @@
 //! All of it is a hint that a failover may lose; nothing is counted by it.
 //!
 //! - When the next sync is due. Pods of a Job change one by one, and each sync
-//!   costs writes, so a sync comes a second after the first change. No object
-//!   says when the last sync was. Lost, the Job is synced at once.
+//!   costs writes, so a sync comes a second after the first change. (To be quiet
+//!   after a sync would not do: of a burst the first change would be written
+//!   alone, and policies would judge by it.) Lost, the Job is synced at once.
 //! - The generation of the last sync: a changed spec is not kept waiting.
 //! - How many pods failed in a row, and when the last did. That is read off the
 //!   pods while they are there; it is remembered because they may be deleted.

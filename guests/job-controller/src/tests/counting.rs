@@ -91,7 +91,7 @@ impl Reconciler for Forgetful {
 
     fn reconcile(&mut self, request: &Request, snapshot: &Arc<Frozen>) -> Result<Outcome, String> {
         self.asked += 1;
-        let forgets = self.asked % self.every == 0;
+        let forgets = self.asked.is_multiple_of(self.every);
         let state = request.state.clone().filter(|_| !forgets);
         self.inner.reconcile(&Request { state, ..request.clone() }, snapshot)
     }
