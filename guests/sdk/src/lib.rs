@@ -71,6 +71,8 @@
 //! | write | [`Plan`], [`Step`], [`Action`], [`About`] for events |
 //! | adopt and release | [`claim`] |
 //! | make pods | [`template`] |
+//! | keep a history of templates | [`revisions`] |
+//! | ask for feature gates | [`gates`] |
 //! | keep pods at a number, whole | [`replicas`] |
 //! | write where the pods behind a service are | [`endpoints`] |
 //! | read certificates and requests for them | [`x509`], [`csr`] |
@@ -92,6 +94,7 @@ pub mod duration;
 pub mod endpoints;
 mod error;
 pub mod finalizer;
+pub mod gates;
 pub mod hash;
 pub mod intstr;
 mod lookup;

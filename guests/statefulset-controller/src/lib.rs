@@ -34,12 +34,13 @@ mod work;
 use coxswain_sdk::contract::OptionKind;
 use coxswain_sdk::resource::{CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS};
 use coxswain_sdk::revisions::Revision;
-use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result};
+use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result, gates};
 
 pub use view::{Claim, Pod, StatefulSet};
 
-/// Option: whether `maxUnavailable` counts, which Kubernetes 1.36 has off.
-pub const MAX_UNAVAILABLE: &str = "statefulset-max-unavailable";
+/// Feature gate: whether `maxUnavailable` counts. Beta, and off in Kubernetes
+/// 1.36.
+pub const MAX_UNAVAILABLE: &str = "MaxUnavailableStatefulSet";
 
 /// The controller.
 #[derive(Debug)]
@@ -63,10 +64,10 @@ impl Controller for StatefulSetController {
             .lookup_get(STATEFUL_SETS, "")
             .lookup_get(CONTROLLER_REVISIONS, "")
             .option(
-                MAX_UNAVAILABLE,
-                OptionKind::Boolean,
-                "false",
-                "Whether rolling updates of StatefulSets heed maxUnavailable (the feature gate MaxUnavailableStatefulSet).",
+                gates::OPTION,
+                OptionKind::Text,
+                "",
+                "Features to switch on or off: MaxUnavailableStatefulSet=true.",
             )
     }
 

@@ -4,6 +4,7 @@
 //! In order, the first pod that is not as it should be ends the round: nothing
 //! more happens before it is. In parallel, each pod gets what it needs.
 
+use coxswain_sdk::gates::{self, Stage, is_on};
 use coxswain_sdk::template::PodTemplate;
 use coxswain_sdk::{Action, Ctx, Event, Object, Plan, Result, Step};
 
@@ -256,7 +257,7 @@ impl<'a> Round<'a> {
 
     fn update(&mut self) -> Result<()> {
         let at = self.at;
-        let outdated = if self.ctx.option_as::<bool>(MAX_UNAVAILABLE)? {
+        let outdated = if is_on(self.ctx.option(gates::OPTION)?, MAX_UNAVAILABLE, Stage::Beta) {
             at.update.several(at.members)
         } else {
             at.update.next(at.members).into_iter().collect()
