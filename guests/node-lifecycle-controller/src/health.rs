@@ -27,6 +27,9 @@ pub struct Health {
     pub renewed: Option<Time>,
 }
 
+/// Tag of the write that says that nothing is known of a node any more.
+pub const REPORT: &str = "health";
+
 const BEGINNING: Time = Time::from_unix(0);
 
 impl Health {
@@ -88,7 +91,7 @@ pub fn report(node: &Object<Node>, now: Time) -> Option<Action> {
     let write = Action::patch(NODES, "", &meta.name, PatchKind::Strategic, &body)
         .subresource("status")
         .as_seen(node)
-        .tag("health");
+        .tag(REPORT);
     let was_ready = node.ready().is_some_and(|ready| ready.status == "True");
     Some(if was_ready { write.on_success(not_ready(node)) } else { write })
 }

@@ -67,8 +67,9 @@ fn time(text: &str) -> Option<Time> {
     Some(Time::from_unix(micros.div_euclid(1_000_000)) + rest)
 }
 
-fn micros(time: Time) -> i128 {
-    time.total_nanos().div_euclid(1000)
+fn micros(time: Time) -> i64 {
+    let micros = time.total_nanos().div_euclid(1000);
+    i64::try_from(micros).unwrap_or(i64::MAX)
 }
 
 /// Writes a memory.

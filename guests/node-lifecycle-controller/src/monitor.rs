@@ -5,7 +5,7 @@
 //! nodes that are not heard of, and taints that evict, as fast as the zones
 //! allow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use coxswain_sdk::taints::{NO_EXECUTE, has};
@@ -27,6 +27,9 @@ const EXCLUDED: &str = "node.kubernetes.io/exclude-disruption";
 /// which puts the taints on that keep pods away: two writes at once would only
 /// get into each other's way.
 const SETTLE: Duration = Duration::from_millis(100);
+
+/// Zones by name.
+type Zones = BTreeMap<String, Census>;
 
 /// One look at all nodes.
 pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
@@ -50,32 +53,43 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
         .collect();
 
     let mut reports = Vec::new();
-    let mut census: BTreeMap<String, Census> = BTreeMap::new();
+    let mut reported = BTreeSet::new();
+    // As the API server has it, and as it will be once the reports are written.
+    let (mut seen, mut expected) = (Zones::new(), Zones::new());
     for (node, health) in nodes.iter().zip(&healths) {
         let deadline = health.deadline(&settings);
-        let report = if now > deadline { health::report(node, now) } else { None };
         if now <= deadline && !node.is_unknown() {
             plan.come_back(deadline + Duration::from_millis(1));
         }
-        let ready = report.is_none() && node.ready().is_some_and(|ready| ready.status == "True");
-        reports.extend(report);
+        let report = if now > deadline { health::report(node, now) } else { None };
+        let ready = node.ready().is_some_and(|ready| ready.status == "True");
         if !node.metadata.labels.contains_key(EXCLUDED) {
-            census.entry(zones::zone_of(&node.metadata.labels)).or_default().count(ready);
+            let zone = zones::zone_of(&node.metadata.labels);
+            seen.entry(zone.clone()).or_default().count(ready);
+            expected.entry(zone).or_default().count(ready && report.is_none());
+        }
+        if let Some(report) = report {
+            reports.push(report);
+            reported.insert(node.metadata.name.as_str());
         }
     }
-    let all_down = zones::all_down(&census, &settings);
-    let mut limiters = limiters(ctx, &memory, &nodes, &census, all_down, &settings);
+    let mut limiters = limiters(ctx, &memory, &nodes, &expected, &settings);
+    // A node whose conditions are written only now is not tainted before that is done.
+    let told: Vec<&Object<Node>> =
+        nodes.iter().filter(|node| !reported.contains(node.metadata.name.as_str())).collect();
+    let all_down = zones::all_down(&seen, &settings);
+    let writes = if all_down { acquit(&told, &seen) } else { evict(&told, &mut limiters, now, &mut plan) };
+    plan.then(Step::new(writes).or_go_on());
     if reports.is_empty() {
         plan.quiet(u32::try_from(settings.period.as_millis()).unwrap_or(u32::MAX));
-        let writes =
-            if all_down { acquit(&nodes, &census) } else { evict(&nodes, &mut limiters, now, &mut plan) };
-        plan.then(Step::new(writes).or_go_on());
     } else {
-        // Who is tainted is decided once the conditions are written.
         plan.quiet(SETTLE.as_millis() as u32);
-        plan.come_back(now + SETTLE);
-        plan.then(Step::new(reports).or_go_on());
+        // What was refused is tried again after the key's backoff, and no sooner.
+        if !ctx.results().iter().any(|result| result.tag == health::REPORT) {
+            plan.come_back(now + SETTLE);
+        }
     }
+    plan.then(Step::new(reports).or_go_on());
 
     // We see again: whoever was not heard of gets another chance.
     let again = memory.all_down && !all_down;
@@ -97,17 +111,23 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
 
 /// Events of nodes that came and went.
 fn report_changes(memory: &Memory<'_>, nodes: &[Object<Node>], plan: &mut Plan) {
-    let mut gone = memory.nodes.clone();
+    let mut known = 0;
     for node in nodes {
         let name = &node.metadata.name;
-        if gone.remove(name.as_str()).is_none() {
-            let message = format!("Node {name} event: Registered Node {name} in Controller");
-            plan.event(About::of::<Node, _>(&node.metadata).normal("RegisteredNode", message));
+        if memory.nodes.contains_key(name.as_str()) {
+            known += 1;
+            continue;
         }
+        let message = format!("Node {name} event: Registered Node {name} in Controller");
+        plan.event(About::of::<Node, _>(&node.metadata).normal("RegisteredNode", message));
     }
-    for (name, (uid, _)) in gone {
+    if known == memory.nodes.len() {
+        return;
+    }
+    let present: BTreeSet<&str> = nodes.iter().map(|node| node.metadata.name.as_str()).collect();
+    for (name, (uid, _)) in memory.nodes.iter().filter(|(name, _)| !present.contains(*name)) {
         let meta: ObjectMeta =
-            ObjectMeta { name: name.to_owned(), uid: uid.to_owned(), ..ObjectMeta::default() };
+            ObjectMeta { name: (*name).to_owned(), uid: (*uid).to_owned(), ..ObjectMeta::default() };
         let message = format!("Node {name} event: Removing Node {name} from Controller");
         plan.event(About::of::<Node, _>(&meta).normal("RemovingNode", message));
     }
@@ -118,18 +138,18 @@ fn limiters(
     ctx: &Ctx<'_>,
     memory: &Memory<'_>,
     nodes: &[Object<Node>],
-    census: &BTreeMap<String, Census>,
-    all_down: bool,
+    expected: &Zones,
     settings: &Settings,
 ) -> BTreeMap<String, Limiter> {
     let now = ctx.now();
+    let all_down = zones::all_down(expected, settings);
     let mut limiters = BTreeMap::new();
     for node in nodes {
         let zone = zones::zone_of(&node.metadata.labels);
         if limiters.contains_key(&zone) {
             continue;
         }
-        let rate = zones::rate(census.get(&zone).copied(), all_down, settings);
+        let rate = zones::rate(expected.get(&zone).copied(), all_down, settings);
         let mut limiter = memory.zones.get(zone.as_str()).copied().unwrap_or(Limiter::new(rate, now));
         limiter.set_rate(rate, now);
         // Who passed and was not tainted after all makes room for another try.
@@ -147,8 +167,8 @@ fn evict_tag(zone: &str) -> String {
 }
 
 /// Takes the taints that evict off the nodes of all zones that count.
-fn acquit(nodes: &[Object<Node>], census: &BTreeMap<String, Census>) -> Vec<Action> {
-    let counted = nodes.iter().filter(|node| census.contains_key(&zones::zone_of(&node.metadata.labels)));
+fn acquit(nodes: &[&Object<Node>], seen: &Zones) -> Vec<Action> {
+    let counted = nodes.iter().filter(|node| seen.contains_key(&zones::zone_of(&node.metadata.labels)));
     let acquitted = counted.filter_map(|node| {
         let mut wanted = node.spec.taints.clone();
         taints::remove_evicting(&mut wanted);
@@ -160,13 +180,13 @@ fn acquit(nodes: &[Object<Node>], census: &BTreeMap<String, Census>) -> Vec<Acti
 /// Taints the nodes that are not ready, those first that have not been for
 /// longest, as fast as each zone allows.
 fn evict(
-    nodes: &[Object<Node>],
+    nodes: &[&Object<Node>],
     limiters: &mut BTreeMap<String, Limiter>,
     now: Time,
     plan: &mut Plan,
 ) -> Vec<Action> {
     let mut waiting: Vec<(Option<Time>, &str, &Object<Node>, &'static str)> = Vec::new();
-    for node in nodes {
+    for &node in nodes {
         if let Some((key, opposite)) = taints::evicting(node)
             && !has(&node.spec.taints, key, NO_EXECUTE)
             // The node's own key turns that one into the other.
