@@ -3,9 +3,10 @@
 //! The drivers that took over find the volume by a handle made of its old
 //! source. Azure files are left out: their driver attaches nothing.
 
+use coxswain_sdk::migration::{AWS_EBS, AZURE_DISK, CINDER, GCE_PD, PORTWORX, VSPHERE};
+
 use crate::view::{Csi, Volume};
 
-const GCE: &str = "pd.csi.storage.gke.io";
 const ZONE_LABELS: [&str; 2] = ["failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"];
 /// Between the zones of a volume that is in several.
 const ZONE_SEPARATOR: &str = "__";
@@ -17,17 +18,17 @@ pub fn csi_of(volume: &Volume) -> Option<Csi> {
     if let Some(csi) = &spec.csi {
         Some(csi.clone())
     } else if let Some(source) = &spec.aws_elastic_block_store {
-        made("ebs.csi.aws.com", aws_handle(&source.volume_id)?)
+        made(AWS_EBS.driver, aws_handle(&source.volume_id)?)
     } else if let Some(source) = &spec.gce_persistent_disk {
-        made(GCE, gce_handle(volume, &source.pd_name)?)
+        made(GCE_PD.driver, gce_handle(volume, &source.pd_name)?)
     } else if let Some(source) = &spec.azure_disk {
-        made("disk.csi.azure.com", source.disk_uri.clone())
+        made(AZURE_DISK.driver, source.disk_uri.clone())
     } else if let Some(source) = &spec.cinder {
-        made("cinder.csi.openstack.org", source.volume_id.clone())
+        made(CINDER.driver, source.volume_id.clone())
     } else if let Some(source) = &spec.vsphere_volume {
-        made("csi.vsphere.vmware.com", source.volume_path.clone())
+        made(VSPHERE.driver, source.volume_path.clone())
     } else if let Some(source) = &spec.portworx_volume {
-        made("pxd.portworx.com", source.volume_id.clone())
+        made(PORTWORX.driver, source.volume_id.clone())
     } else {
         None
     }

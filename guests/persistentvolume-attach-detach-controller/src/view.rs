@@ -5,7 +5,7 @@ use coxswain_sdk::meta::{NoAnnotations, null_is_default};
 use coxswain_sdk::resource::{
     CSI_DRIVERS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, VOLUME_ATTACHMENTS,
 };
-use coxswain_sdk::volumes::ClaimSource;
+use coxswain_sdk::volumes::{ClaimSource, PodState};
 use coxswain_sdk::{ObjectMeta, Resource, Time, View};
 use serde::Deserialize;
 use serde_json::Value;
@@ -101,7 +101,7 @@ pub struct Pod {
     /// Spec.
     pub spec: PodSpec,
     /// Status.
-    pub status: PodStatus,
+    pub status: PodState,
 }
 
 /// What is read of a pod's spec.
@@ -157,49 +157,10 @@ pub struct Iscsi {
     pub lun: i32,
 }
 
-/// What is read of a pod's status.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodStatus {
-    /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
-    pub phase: String,
-    /// States of its containers.
-    #[serde(deserialize_with = "null_is_default")]
-    pub container_statuses: Vec<ContainerStatus>,
-    /// States of its init containers.
-    #[serde(deserialize_with = "null_is_default")]
-    pub init_container_statuses: Vec<ContainerStatus>,
-}
-
-/// What is read of a container's state.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct ContainerStatus {
-    /// The state.
-    pub state: ContainerState,
-}
-
-/// The state of a container.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct ContainerState {
-    /// Set while it runs.
-    pub running: Option<Running>,
-}
-
-/// That a container runs.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub struct Running {}
-
 impl Pod {
-    /// Whether it has ended: by its phase, or since it is being deleted and
-    /// none of its containers runs.
+    /// Whether it needs its volumes no more.
     pub fn has_ended(&self) -> bool {
-        let running = |status: &ContainerStatus| status.state.running.is_some();
-        matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
-            || self.metadata.is_deleting()
-                && !self.status.container_statuses.iter().any(running)
-                && !self.status.init_container_statuses.iter().any(running)
+        self.status.has_ended(&self.metadata)
     }
 }
 

@@ -1,29 +1,11 @@
 //! What was built in once and is a CSI driver now: annotations that tell the
 //! drivers, and the finalizers that go with them.
 
+use coxswain_sdk::migration::{PREFIX, driver_of};
 use serde_json::{Map, Value, json};
 
 use crate::names::{EXTERNAL_FINALIZER, IN_TREE_FINALIZER, MIGRATED_TO};
 use crate::view::{Claim, Volume};
-
-/// Names of what was built in, and the drivers that took over.
-const DRIVERS: [(&str, &str); 7] = [
-    ("kubernetes.io/aws-ebs", "ebs.csi.aws.com"),
-    ("kubernetes.io/azure-disk", "disk.csi.azure.com"),
-    ("kubernetes.io/azure-file", "file.csi.azure.com"),
-    ("kubernetes.io/cinder", "cinder.csi.openstack.org"),
-    ("kubernetes.io/gce-pd", "pd.csi.storage.gke.io"),
-    ("kubernetes.io/portworx-volume", "pxd.portworx.com"),
-    ("kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com"),
-];
-
-/// Prefix of the names of what is, or was, built in.
-pub const BUILT_IN: &str = "kubernetes.io/";
-
-/// The driver that took over from a provisioner.
-pub fn driver_of(provisioner: &str) -> Option<&'static str> {
-    DRIVERS.iter().find(|(name, _)| *name == provisioner).map(|(_, driver)| *driver)
-}
 
 /// What the annotation must become: None if it is right, Some(None) if it must
 /// go.
@@ -67,7 +49,7 @@ fn finalizers(volume: &Volume, provisioner: &str) -> Vec<String> {
         finalizers.retain(|finalizer| finalizer != IN_TREE_FINALIZER);
         return finalizers;
     }
-    if !provisioner.starts_with(BUILT_IN) {
+    if !provisioner.starts_with(PREFIX) {
         return finalizers;
     }
     match volume.spec.persistent_volume_reclaim_policy.as_str() {

@@ -4,7 +4,8 @@
 //! directory of the node can be deleted in name only, and directories and
 //! exports can be scrubbed by a pod.
 
-use crate::migration::BUILT_IN;
+use coxswain_sdk::migration::PREFIX;
+
 use crate::view::Volume;
 
 /// Directories of the node.
@@ -41,7 +42,7 @@ pub fn deletion(volume: &Volume) -> Deletion {
     match annotations.provisioned_by.as_deref() {
         None | Some("") => {}
         Some(HOST_PATH) => return host_path(volume),
-        Some(name) if !name.starts_with(BUILT_IN) => return Deletion::External,
+        Some(name) if !name.starts_with(PREFIX) => return Deletion::External,
         Some(name) if PASSIVE.contains(&name) => {
             return Deletion::Impossible("no deletable volume plugin matched".to_owned());
         }

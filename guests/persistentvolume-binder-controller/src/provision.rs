@@ -1,10 +1,10 @@
 //! Handing a claim over to whoever provisions volumes of its class.
 
+use coxswain_sdk::migration::{PREFIX, driver_of};
 use coxswain_sdk::{About, Ctx, Object, Plan, Result};
 use serde_json::{Value, json};
 
 use crate::bind::patch_claim;
-use crate::migration::{BUILT_IN, driver_of};
 use crate::names::{BETA_PROVISIONER, EXTERNAL_PROVISIONING, MIGRATED_TO, PROVISIONER, PROVISIONING_FAILED};
 use crate::notice;
 use crate::options::Options;
@@ -35,7 +35,7 @@ pub fn provision(
     if let Some(driver) = driver_of(provisioner) {
         return hand_over(ctx, options, plan, claim, driver);
     }
-    if !provisioner.starts_with(BUILT_IN) {
+    if !provisioner.starts_with(PREFIX) {
         return hand_over(ctx, options, plan, claim, provisioner);
     }
     let trouble = match plugin::refuses_to_provision(provisioner) {

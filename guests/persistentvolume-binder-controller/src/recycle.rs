@@ -42,7 +42,7 @@ pub fn recycle(ctx: &Ctx<'_>, options: &Options, plan: &mut Plan, volume: &Objec
         Some(pod) => match pod.status.phase.as_str() {
             "Succeeded" => {
                 plan.then(remove(&pod));
-                if !is_scrubber(ctx, &name, &wanted)? {
+                if !scrubs(&live_pod(ctx, &name)?["spec"], &wanted) {
                     return failed(ctx, options, plan, volume, "old recycler pod found, will retry later");
                 }
                 plan.event(About::of::<Volume, _>(&volume.metadata).normal(RECYCLED, "Volume recycled"));
@@ -51,10 +51,9 @@ pub fn recycle(ctx: &Ctx<'_>, options: &Options, plan: &mut Plan, volume: &Objec
             }
             "Failed" => {
                 plan.then(remove(&pod));
-                let why = match pod.status.message.as_str() {
-                    "" => "pod failed, pod.Status.Message unknown",
-                    message => message,
-                };
+                let live = live_pod(ctx, &name)?;
+                let message = live["status"]["message"].as_str().filter(|message| !message.is_empty());
+                let why = message.unwrap_or("pod failed, pod.Status.Message unknown");
                 failed(ctx, options, plan, volume, &format!("failed to recycle volume: {why}"))
             }
             _ => Ok(()),
@@ -155,14 +154,14 @@ fn scrubber(options: &Options, volume: &Volume) -> Option<Value> {
     }))
 }
 
-/// Whether the live pod is one that is made here. Admission may add to it, so
-/// only what does the scrubbing is compared.
-fn is_scrubber(ctx: &Ctx<'_>, name: &str, wanted: &Value) -> Result<bool> {
-    let Ok(text) = ctx.look_up(Ask::get(PODS, NAMESPACE, name))? else { return Ok(false) };
-    let Ok(pod) = from_json::<Value>(&text) else { return Ok(false) };
-    Ok(scrubs(&pod["spec"], wanted))
+/// The pod past the cache; null if there is none.
+fn live_pod(ctx: &Ctx<'_>, name: &str) -> Result<Value> {
+    let answer = ctx.look_up(Ask::get(PODS, NAMESPACE, name))?;
+    Ok(answer.ok().and_then(|text| from_json(&text).ok()).unwrap_or_default())
 }
 
+/// Whether this is a pod that is made here. Admission may add to it, so only
+/// what does the scrubbing is compared.
 pub(crate) fn scrubs(spec: &Value, wanted: &Value) -> bool {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let (containers, wanted_container) = (list(&spec["containers"]), &wanted["containers"][0]);

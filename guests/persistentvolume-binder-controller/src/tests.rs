@@ -99,7 +99,6 @@ fn it_reads_no_more_than_it_uses() {
         "spec.volumes[*].persistentVolumeClaim.claimName",
         "status.containerStatuses[*].state.running",
         "status.initContainerStatuses[*].state.running",
-        "status.message",
         "status.phase",
     ];
     assert_eq!(of_pods.map(|read| &read.fields[..]).unwrap_or_default(), expected);

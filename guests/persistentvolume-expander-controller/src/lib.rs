@@ -11,6 +11,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+use coxswain_sdk::migration::BuiltIn;
 use coxswain_sdk::quantity::Quantity;
 use coxswain_sdk::resource::PERSISTENT_VOLUME_CLAIMS;
 use coxswain_sdk::{About, Action, Controller, Ctx, Declaration, Plan, Result};
@@ -53,7 +54,7 @@ impl Controller for PersistentVolumeExpanderController {
         let Some(volume) = ctx.get::<Volume>("", &claim.spec.volume_name)? else { return Ok(plan) };
         let about = About::of::<Claim, _>(&claim.metadata);
         let text = match volume.spec.migrated() {
-            Some((built_in, driver)) => {
+            Some(BuiltIn { name, driver }) => {
                 if claim.metadata.annotations.resizer.as_deref() != Some(driver) {
                     let meta = &claim.metadata;
                     let body = json!({ "metadata": { "annotations": { RESIZER: driver } } });
@@ -67,9 +68,7 @@ impl Controller for PersistentVolumeExpanderController {
                         .on_failure(about.warning(EXTERNAL_EXPANDING, failed));
                     plan.then(patch);
                 }
-                format!(
-                    "CSI migration enabled for {built_in}; waiting for external resizer to expand the pvc"
-                )
+                format!("CSI migration enabled for {name}; waiting for external resizer to expand the pvc")
             }
             None => "waiting for an external controller to expand this PVC".to_owned(),
         };

@@ -1,6 +1,7 @@
 //! What is read of claims and volumes.
 
 use coxswain_sdk::meta::null_is_default;
+use coxswain_sdk::migration::{self, BuiltIn};
 use coxswain_sdk::quantity::Quantity;
 use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
 use coxswain_sdk::{ObjectMeta, Resource, View};
@@ -147,19 +148,18 @@ sources! {
 }
 
 impl VolumeSpec {
-    /// The name of what was built in and the driver that took over, if its
-    /// source is such a one.
-    pub fn migrated(&self) -> Option<(&'static str, &'static str)> {
+    /// The kind of volume that was built in, if its source is such a one.
+    pub fn migrated(&self) -> Option<BuiltIn> {
         let sources = [
-            (self.aws_elastic_block_store.is_some(), "kubernetes.io/aws-ebs", "ebs.csi.aws.com"),
-            (self.azure_disk.is_some(), "kubernetes.io/azure-disk", "disk.csi.azure.com"),
-            (self.azure_file.is_some(), "kubernetes.io/azure-file", "file.csi.azure.com"),
-            (self.cinder.is_some(), "kubernetes.io/cinder", "cinder.csi.openstack.org"),
-            (self.gce_persistent_disk.is_some(), "kubernetes.io/gce-pd", "pd.csi.storage.gke.io"),
-            (self.portworx_volume.is_some(), "kubernetes.io/portworx-volume", "pxd.portworx.com"),
-            (self.vsphere_volume.is_some(), "kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com"),
+            (self.aws_elastic_block_store.is_some(), migration::AWS_EBS),
+            (self.azure_disk.is_some(), migration::AZURE_DISK),
+            (self.azure_file.is_some(), migration::AZURE_FILE),
+            (self.cinder.is_some(), migration::CINDER),
+            (self.gce_persistent_disk.is_some(), migration::GCE_PD),
+            (self.portworx_volume.is_some(), migration::PORTWORX),
+            (self.vsphere_volume.is_some(), migration::VSPHERE),
         ];
-        sources.into_iter().find(|(there, ..)| *there).map(|(_, built_in, driver)| (built_in, driver))
+        sources.into_iter().find(|(there, _)| *there).map(|(_, kind)| kind)
     }
 }
 

@@ -101,6 +101,7 @@ mod lookup;
 mod manifest;
 pub mod merge;
 pub mod meta;
+pub mod migration;
 pub mod names;
 pub mod node_affinity;
 pub mod paths;

@@ -12,7 +12,7 @@ use crate::claim::HasMetadata;
 use crate::ctx::Ctx;
 use crate::error::Result;
 use crate::manifest::{Declaration, ReadOptions};
-use crate::meta::ObjectMeta;
+use crate::meta::{ObjectMeta, null_is_default};
 use crate::query::Query;
 use crate::view::{Object, View};
 
@@ -34,6 +34,52 @@ pub struct PodVolume {
 pub struct ClaimSource {
     /// Name of the claim, in the pod's namespace.
     pub claim_name: String,
+}
+
+/// What is read of a pod's status to tell whether it still needs its volumes.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodState {
+    /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
+    pub phase: String,
+    /// States of its containers.
+    #[serde(deserialize_with = "null_is_default")]
+    pub container_statuses: Vec<ContainerStatus>,
+    /// States of its init containers.
+    #[serde(deserialize_with = "null_is_default")]
+    pub init_container_statuses: Vec<ContainerStatus>,
+}
+
+/// What is read of a container's state.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ContainerStatus {
+    /// The state.
+    pub state: ContainerState,
+}
+
+/// The state of a container.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ContainerState {
+    /// Set while it runs.
+    pub running: Option<Running>,
+}
+
+/// That a container runs.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Running {}
+
+impl PodState {
+    /// Whether the pod has ended: by its phase, or since it is being deleted and
+    /// none of its containers runs.
+    pub fn has_ended<A>(&self, meta: &ObjectMeta<A>) -> bool {
+        let running = |status: &ContainerStatus| status.state.running.is_some();
+        matches!(self.phase.as_str(), "Succeeded" | "Failed")
+            || meta.is_deleting()
+                && !self.container_statuses.iter().any(running)
+                && !self.init_container_statuses.iter().any(running)
+    }
 }
 
 /// A view of pods that shows their volumes.
@@ -133,5 +179,26 @@ mod tests {
         assert!(made.makes_claim("p", "p-v") && made.makes_claim("a-b", "a-b-v"));
         assert!(!made.makes_claim("p", "p-w") && !made.makes_claim("p", "pv") && !made.makes_claim("p", "p"));
         assert!(!neither.makes_claim("p", "p-v") && !neither.names_claim(""));
+    }
+
+    #[test]
+    fn a_pod_has_ended_by_its_phase_or_once_nothing_of_it_runs() {
+        let running = r#"[{"state":{"running":{"startedAt":"2026-01-01T00:00:00Z"}}}]"#;
+        let ended = r#"[{"state":{"terminated":{"exitCode":0}}},{"state":{"waiting":{}}}]"#;
+        for (wanted, deleting, state) in [
+            (true, false, r#"{"phase":"Succeeded"}"#.to_owned()),
+            (true, false, r#"{"phase":"Failed"}"#.to_owned()),
+            (false, false, r#"{"phase":"Running"}"#.to_owned()),
+            (true, true, r#"{"phase":"Running"}"#.to_owned()),
+            (false, true, format!(r#"{{"phase":"Running","containerStatuses":{running}}}"#)),
+            (false, true, format!(r#"{{"phase":"Pending","initContainerStatuses":{running}}}"#)),
+            (true, true, format!(r#"{{"phase":"Running","containerStatuses":{ended}}}"#)),
+            (false, false, format!(r#"{{"phase":"Running","containerStatuses":{ended}}}"#)),
+        ] {
+            let deletion_timestamp = deleting.then(|| crate::time::Time::from_unix(0));
+            let meta: ObjectMeta = ObjectMeta { deletion_timestamp, ..ObjectMeta::default() };
+            let read: PodState = serde_json::from_str(&state).expect("a state");
+            assert_eq!(read.has_ended(&meta), wanted, "{deleting} {state}");
+        }
     }
 }
