@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use coxswain_sdk::taints::{NO_EXECUTE, has};
-use coxswain_sdk::{About, Action, Ctx, Object, ObjectMeta, Plan, Query, Result, Step, Time};
+use coxswain_sdk::{About, Action, Ctx, Object, ObjectMeta, Plan, Query, Result, Step};
 use serde_json::Map;
 
 use crate::health::{self, Health};
@@ -78,7 +78,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     let told: Vec<&Object<Node>> =
         nodes.iter().filter(|node| !reported.contains(node.metadata.name.as_str())).collect();
     let all_down = zones::all_down(&seen, &settings);
-    let writes = if all_down { acquit(&told, &seen) } else { evict(&told, &mut limiters, now, &mut plan) };
+    let writes = if all_down { acquit(&told, &seen) } else { evict(ctx, &told, &mut limiters, &mut plan) };
     plan.then(Step::new(writes).or_go_on());
     if reports.is_empty() {
         plan.quiet(u32::try_from(settings.period.as_millis()).unwrap_or(u32::MAX));
@@ -153,8 +153,8 @@ fn limiters(
         let mut limiter = memory.zones.get(zone.as_str()).copied().unwrap_or(Limiter::new(rate, now));
         limiter.set_rate(rate, now);
         // Who passed and was not tainted after all makes room for another try.
-        let tag = evict_tag(&zone);
-        if ctx.results().iter().any(|result| result.tag == tag) {
+        let tag = evict_tag(&zone, "");
+        if ctx.results().iter().any(|result| result.tag.starts_with(&tag)) {
             limiter.next = now;
         }
         limiters.insert(zone, limiter);
@@ -162,8 +162,8 @@ fn limiters(
     limiters
 }
 
-fn evict_tag(zone: &str) -> String {
-    ["evict ", zone].concat()
+fn evict_tag(zone: &str, node: &str) -> String {
+    ["evict ", zone, " ", node].concat()
 }
 
 /// Takes the taints that evict off the nodes of all zones that count.
@@ -178,33 +178,37 @@ fn acquit(nodes: &[&Object<Node>], seen: &Zones) -> Vec<Action> {
 }
 
 /// Taints the nodes that are not ready, those first that have not been for
-/// longest, as fast as each zone allows.
+/// longest, as fast as each zone allows. Those that could not be tainted just
+/// now let others pass.
 fn evict(
+    ctx: &Ctx<'_>,
     nodes: &[&Object<Node>],
     limiters: &mut BTreeMap<String, Limiter>,
-    now: Time,
     plan: &mut Plan,
 ) -> Vec<Action> {
-    let mut waiting: Vec<(Option<Time>, &str, &Object<Node>, &'static str)> = Vec::new();
+    let now = ctx.now();
+    let mut waiting = Vec::new();
     for &node in nodes {
         if let Some((key, opposite)) = taints::evicting(node)
             && !has(&node.spec.taints, key, NO_EXECUTE)
             // The node's own key turns that one into the other.
             && !has(&node.spec.taints, opposite, NO_EXECUTE)
         {
+            let zone = zones::zone_of(&node.metadata.labels);
+            let tag = evict_tag(&zone, &node.metadata.name);
+            let refused = ctx.results().iter().any(|result| result.tag == tag);
             let since = node.ready().and_then(|ready| ready.last_transition_time);
-            waiting.push((since, &node.metadata.name, node, key));
+            waiting.push(((refused, since, &node.metadata.name), node, key, zone, tag));
         }
     }
-    waiting.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+    waiting.sort_by(|a, b| a.0.cmp(&b.0));
     let mut writes = Vec::new();
-    for (_, _, node, key) in waiting {
-        let zone = zones::zone_of(&node.metadata.labels);
+    for (_, node, key, zone, tag) in waiting {
         let Some(limiter) = limiters.get_mut(&zone) else { continue };
         if limiter.pass(now) {
             let mut wanted = taints::follow(node, now);
             taints::put(&mut wanted, key, NO_EXECUTE, now);
-            writes.extend(node::patch(node, wanted, Map::new()).map(|write| write.tag(&evict_tag(&zone))));
+            writes.extend(node::patch(node, wanted, Map::new()).map(|write| write.tag(&tag)));
         } else if let Some(chance) = limiter.next_chance() {
             plan.come_back(chance);
         }
