@@ -96,6 +96,7 @@ fn decide(
                 }
             }
         }
+        writes::begin_elsewhere(ctx, &mut work.create);
         writes::carry_out(set, &history.hash, about, &memory, work, plan)?;
         plan.then(history.surplus(set, owned));
     }

@@ -27,6 +27,15 @@ pub fn report(ctx: &Ctx<'_>, about: &About, memory: &mut Memory, plan: &mut Plan
     }
 }
 
+/// Begins with another node if pods could not be made just now: slow start
+/// would stop at the same one again, although others may have more luck.
+pub fn begin_elsewhere(ctx: &Ctx<'_>, nodes: &mut [&str]) {
+    let by = ctx.seed().checked_rem(nodes.len() as u64);
+    if let Some(by) = by.filter(|_| ctx.failures(CREATE).next().is_some()) {
+        nodes.rotate_left(by as usize);
+    }
+}
+
 /// Makes and deletes pods.
 pub fn carry_out(
     set: &DaemonSet,
