@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use super::{Manager, Running, options, user_agent};
 use crate::{
+    contract::LookupRule,
     controller::{Controller, Loaded},
     engine::{LoadError, Module},
     executor::{Executor, ExecutorConfig, SharedCache},
@@ -208,6 +209,11 @@ impl Manager {
         config.qps = self.config.qps;
         config.burst = self.config.burst;
         config.signing = self.signing.clone();
+        for rule in &manifest.lookups {
+            if let LookupRule::Sign(key) = rule {
+                self.signing.check(key);
+            }
+        }
         let executor = Executor::new(
             config,
             self.api.with_user_agent(&user_agent(&manifest.name)),

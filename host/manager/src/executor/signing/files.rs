@@ -56,6 +56,16 @@ impl KeyFiles {
         Self { given, clock, entropy, known: Mutex::default() }
     }
 
+    /// Reads the files of a key, if a flag names them, so that what is wrong with
+    /// them is said when a module that needs them comes, and not when somebody
+    /// waits for a signature.
+    pub fn check(&self, key: &str) {
+        if flags(key).iter().any(|flag| self.path(flag).is_some()) {
+            // What is wrong has been logged.
+            let _ = self.identity(key);
+        }
+    }
+
     fn path(&self, flag: &str) -> Option<&str> {
         self.given.get(flag).map(String::as_str).filter(|path| !path.is_empty())
     }
@@ -63,6 +73,10 @@ impl KeyFiles {
     fn identity(&self, name: &str) -> Result<Arc<Identity>, Failure> {
         let [key_flag, certificate_flag] = flags(name);
         let Some(key_path) = self.path(&key_flag) else {
+            if self.path(&certificate_flag).is_some() {
+                let trouble = format!("--{certificate_flag} is given without --{key_flag}");
+                self.known.lock().entry(name.to_owned()).or_default().note(name, trouble);
+            }
             return Err(super::super::refused(
                 "NotFound",
                 format!("no signing key named {name:?} is configured; name its file with --{key_flag}"),
