@@ -16,10 +16,11 @@ mod view;
 
 use coxswain_sdk::contract::{LookupRule, OptionKind};
 use coxswain_sdk::resource::SECRETS;
+use coxswain_sdk::service_account::{INDEX, NAME_PATH, ServiceAccount};
 use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result};
 
 pub use pod::Pod;
-pub use view::{ServiceAccount, TokenSecret};
+pub use view::TokenSecret;
 
 /// How long a token may be unused, and how long a mark stands.
 const PERIOD: &str = "legacy-service-account-token-clean-up-period";
@@ -35,10 +36,8 @@ impl Controller for LegacyTokenCleaner {
             .version(env!("CARGO_PKG_VERSION"))
             .concurrency(1, "")
             // Other Secrets have no such annotation, and so are no keys.
-            .keys_indexed("token-secrets", &[SECRETS], &["service-account"])
-            .read_with::<TokenSecret>(|read| {
-                read.index("service-account", &["metadata.annotations.\"kubernetes.io/service-account.name\""])
-            })
+            .keys_indexed("token-secrets", &[SECRETS], &[INDEX])
+            .read_with::<TokenSecret>(|read| read.index(INDEX, &[NAME_PATH]))
             .read::<ServiceAccount>()
             .read::<Pod>()
             .write(SECRETS, "", &["patch", "delete"])

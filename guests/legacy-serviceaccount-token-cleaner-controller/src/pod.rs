@@ -5,8 +5,6 @@ use coxswain_sdk::resource::PODS;
 use coxswain_sdk::{Resource, View};
 use serde::Deserialize;
 
-use crate::view::Reference;
-
 /// A pod, as far as it names Secrets.
 #[derive(Debug, Deserialize)]
 pub struct Pod {
@@ -16,6 +14,14 @@ pub struct Pod {
 
 impl View for Pod {
     const RESOURCE: Resource = PODS;
+}
+
+/// A reference by name.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Reference {
+    #[serde(deserialize_with = "null_is_default")]
+    name: String,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use coxswain_sdk::contract::Level;
 use coxswain_sdk::resource::SECRETS;
+use coxswain_sdk::service_account::{ServiceAccount, TOKEN};
 use coxswain_sdk::{Action, Ask, Ctx, Error, Object, Plan, Query, Result, Time, from_json};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::view::TOKEN;
-use crate::{PERIOD, Pod, ServiceAccount, TokenSecret};
+use crate::{PERIOD, Pod, TokenSecret};
 
 /// The API server writes here when a token was last used.
 const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
@@ -106,10 +106,7 @@ fn after(time: Time) -> Time {
 fn was_made_by_kubernetes(ctx: &Ctx<'_>, secret: &Object<TokenSecret>) -> Result<bool> {
     let (meta, of) = (&secret.metadata, &secret.metadata.annotations);
     let account = ctx.get::<ServiceAccount>(&meta.namespace, &of.name)?;
-    Ok(account.is_some_and(|account| {
-        (of.uid.is_empty() || of.uid == account.metadata.uid)
-            && account.secrets.iter().any(|reference| reference.name == meta.name)
-    }))
+    Ok(account.is_some_and(|account| of.is(&account.metadata.uid) && account.lists(&meta.name)))
 }
 
 fn is_mounted(ctx: &Ctx<'_>, secret: &Object<TokenSecret>) -> Result<bool> {

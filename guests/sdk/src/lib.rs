@@ -115,6 +115,7 @@ pub mod replicas;
 pub mod resource;
 pub mod revisions;
 pub mod selector;
+pub mod service_account;
 pub mod snapshot;
 pub mod sort;
 pub mod taints;

@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use coxswain_sdk::contract::{SignLookup, SignWhat};
 use coxswain_sdk::resource::SECRETS;
+use coxswain_sdk::service_account::UID;
 use coxswain_sdk::{Action, Ask, Ctx, Error, Object, Result};
 use serde_json::{Map, Value, json};
 
@@ -42,7 +43,7 @@ pub(crate) fn fill(ctx: &Ctx<'_>, secret: &Object<TokenSecret>, account_uid: &st
     }
     let mut body = json!({ "data": change });
     if meta.annotations.uid != account_uid {
-        body["metadata"]["annotations"]["kubernetes.io/service-account.uid"] = Value::from(account_uid);
+        body["metadata"]["annotations"][UID] = Value::from(account_uid);
     }
     Ok(Some(Action::merge(SECRETS, &meta.namespace, &meta.name, &body).tag("fill").as_seen(secret)))
 }

@@ -19,9 +19,10 @@ mod view;
 
 use coxswain_sdk::contract::{LookupRule, OptionKind};
 use coxswain_sdk::resource::{SECRETS, SERVICE_ACCOUNTS};
+use coxswain_sdk::service_account::{INDEX, NAME_PATH, ServiceAccount};
 use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result};
 
-pub use view::{ServiceAccount, TokenSecret};
+pub use view::TokenSecret;
 
 /// The key that signs tokens.
 const KEY: &str = "service-account-private";
@@ -42,14 +43,8 @@ impl Controller for ServiceAccountToken {
             .state_format(1, &[])
             .concurrency(5, "concurrent-serviceaccount-token-syncs")
             // Other Secrets have no such annotation, and so are no keys.
-            .keys_indexed("token-secrets", &[SECRETS], &["service-account"])
-            .read_with::<TokenSecret>(|read| {
-                read.index(
-                    "service-account",
-                    &["metadata.annotations.\"kubernetes.io/service-account.name\""],
-                )
-                .sensitive("data")
-            })
+            .keys_indexed("token-secrets", &[SECRETS], &[INDEX])
+            .read_with::<TokenSecret>(|read| read.index(INDEX, &[NAME_PATH]).sensitive("data"))
             .read::<ServiceAccount>()
             .write(SECRETS, "", &["patch", "delete"])
             .write(SERVICE_ACCOUNTS, "", &["patch"])

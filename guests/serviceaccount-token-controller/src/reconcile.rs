@@ -1,13 +1,14 @@
 //! One Secret.
 
 use coxswain_sdk::resource::{SECRETS, SERVICE_ACCOUNTS};
+use coxswain_sdk::service_account::{Account, ServiceAccount, TOKEN, names};
 use coxswain_sdk::{Action, Ask, Ctx, Error, Object, ObjectMeta, Plan, Result, from_json};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::KEY_FILE;
 use crate::fill::fill;
-use crate::view::{Account, ServiceAccount, TOKEN, TokenSecret, names};
+use crate::view::TokenSecret;
 
 /// What is kept of a Secret that its account lists.
 #[derive(Deserialize, Serialize)]
@@ -47,7 +48,7 @@ fn present(ctx: &Ctx<'_>, secret: &Object<TokenSecret>) -> Result<Plan> {
     if meta.is_deleting() {
         return Ok(plan);
     }
-    let cached = account.map(|account| account.metadata.uid.clone()).filter(|uid| is_meant(of, uid));
+    let cached = account.map(|account| account.metadata.uid.clone()).filter(|uid| of.is(uid));
     let uid = match cached {
         Some(uid) => Some(uid),
         None => live(ctx, &meta.namespace, of)?,
@@ -57,11 +58,6 @@ fn present(ctx: &Ctx<'_>, secret: &Object<TokenSecret>) -> Result<Plan> {
         None => plan.then(Action::delete(SECRETS, &meta.namespace, &meta.name).uid(&meta.uid).tag("delete")),
     };
     Ok(plan)
-}
-
-/// A Secret that names no uid is of whoever has the name.
-fn is_meant(of: &Account, uid: &str) -> bool {
-    of.uid.is_empty() || of.uid == uid
 }
 
 #[derive(Deserialize)]
@@ -77,7 +73,7 @@ fn live(ctx: &Ctx<'_>, namespace: &str, of: &Account) -> Result<Option<String>> 
         Ok(text) => {
             let account: JustMetadata = from_json(&text)
                 .map_err(|e| Error::Retry(format!("cannot read ServiceAccount {}: {e}", of.name)))?;
-            Ok(Some(account.metadata.uid).filter(|uid| is_meant(of, uid)))
+            Ok(Some(account.metadata.uid).filter(|uid| of.is(uid)))
         }
         Err(failure) if failure.status == 404 => Ok(None),
         Err(failure) => {
@@ -95,7 +91,7 @@ fn gone(ctx: &Ctx<'_>) -> Result<Plan> {
     let key = ctx.key();
     let of = Account { name: listed.account, uid: listed.uid };
     let account = ctx.get::<ServiceAccount>(&key.namespace, &of.name)?;
-    match account.filter(|account| is_meant(&of, &account.metadata.uid) && account.lists(&key.name)) {
+    match account.filter(|account| of.is(&account.metadata.uid) && account.lists(&key.name)) {
         Some(account) => {
             let left: Vec<_> = account.secrets.iter().filter(|secret| !names(secret, &key.name)).collect();
             let body = json!({ "secrets": left });
