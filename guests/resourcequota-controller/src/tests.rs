@@ -60,7 +60,7 @@ fn it_reads_of_pods_no_more_than_it_counts() {
         "spec.resources.requests",
         "status.conditions[*].reason",
         "status.conditions[*].type",
-        "status.extendedResourceClaimStatus.resourceClaimName",
+        "status.extendedResourceClaimStatus",
         "status.phase",
         "status.qosClass",
     ] {

@@ -3,7 +3,7 @@
 use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::quantity::Quantity;
 use coxswain_sdk::resource::PERSISTENT_VOLUME_CLAIMS;
-use coxswain_sdk::{Object, Resource, View};
+use coxswain_sdk::{Object, Resource, StringMap, View};
 use serde::Deserialize;
 
 use crate::list::{self, List};
@@ -54,28 +54,17 @@ struct Spec {
 #[serde(default)]
 struct Resources {
     #[serde(deserialize_with = "null_is_default")]
-    requests: Size,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Size {
-    storage: Option<Quantity>,
+    requests: List,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Status {
     #[serde(deserialize_with = "null_is_default")]
-    allocated_resources: Size,
+    allocated_resources: List,
     current_volume_attributes_class_name: Option<String>,
-    modify_volume_status: Option<Modify>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Modify {
-    target_volume_attributes_class_name: String,
+    #[serde(deserialize_with = "null_is_default")]
+    modify_volume_status: StringMap,
 }
 
 impl Claim {
@@ -86,16 +75,16 @@ impl Claim {
 
     /// What is asked for, or has been allocated if that is more, in whole bytes.
     fn size(&self) -> Option<Quantity> {
-        let asked = self.spec.resources.requests.storage?;
-        let size = self.status.allocated_resources.storage.map_or(asked, |allocated| asked.max(allocated));
+        let asked = self.spec.resources.requests.get("storage")?;
+        let size =
+            self.status.allocated_resources.get("storage").map_or(asked, |allocated| asked.max(allocated));
         let whole = Quantity::new(size.value(), size.family());
         Some(if whole.value().unsigned_abs() < i64::MAX.unsigned_abs() { whole } else { size })
     }
 
     /// The attributes classes it names.
     fn attributes_classes(&self) -> Vec<&str> {
-        let target =
-            self.status.modify_volume_status.as_ref().map(|m| &m.target_volume_attributes_class_name);
+        let target = self.status.modify_volume_status.get("targetVolumeAttributesClassName");
         let named = self.spec.volume_attributes_class_name.iter();
         let named = named.chain(&self.status.current_volume_attributes_class_name).chain(target);
         named.map(String::as_str).filter(|name| !name.is_empty()).collect()

@@ -7,6 +7,7 @@ use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::quantity::{Family, Quantity};
 use coxswain_sdk::{Object, ObjectMeta, OwnerReference, Resource, Time, View};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::pod_view::Pod;
 use super::{DEVICE_CLASS, REQUESTS, is_extended_request, pods};
@@ -63,35 +64,20 @@ struct Spec {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Devices {
+    /// Few and small, so kept whole.
     #[serde(deserialize_with = "null_is_default")]
-    requests: Vec<Request>,
+    requests: Vec<Value>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Request {
-    exactly: Option<Exactly>,
-    #[serde(deserialize_with = "null_is_default")]
-    first_available: Vec<Exactly>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Exactly {
-    device_class_name: String,
-    allocation_mode: String,
-    count: i64,
-}
-
-impl Exactly {
-    /// Devices in the worst case. A mode of the future counts for none.
-    fn devices(&self) -> i64 {
-        match self.allocation_mode.as_str() {
-            "ExactCount" => self.count.max(0),
-            "All" => ALL_DEVICES,
-            _ => 0,
-        }
-    }
+/// Class of devices that is asked for, and their number in the worst case. A
+/// mode of the future counts for none.
+fn asked(request: &Value) -> (&str, i64) {
+    let number = match request["allocationMode"].as_str() {
+        Some("ExactCount") => request["count"].as_i64().unwrap_or(0).max(0),
+        Some("All") => ALL_DEVICES,
+        _ => 0,
+    };
+    (request["deviceClassName"].as_str().unwrap_or_default(), number)
 }
 
 /// A class of devices.
@@ -174,12 +160,14 @@ pub fn usage(
 fn devices(claim: &DeviceClaim) -> List {
     let mut sum = List::default();
     for request in &claim.spec.devices.requests {
-        let alternatives = request.first_available.iter();
-        let exactly = request.exactly.iter().filter(|_| request.first_available.is_empty());
+        let alternatives = request["firstAvailable"].as_array().filter(|list| !list.is_empty());
+        let exactly =
+            Some(&request["exactly"]).filter(|exactly| exactly.is_object() && alternatives.is_none());
         let mut most = List::default();
-        for one in alternatives.chain(exactly) {
+        for one in alternatives.into_iter().flatten().chain(exactly) {
+            let (class, number) = asked(one);
             let mut single = List::default();
-            single.set(&one.device_class_name, Quantity::new(one.devices(), Family::Decimal));
+            single.set(class, Quantity::new(number, Family::Decimal));
             most.raise(&single);
         }
         sum.add_all(&most);

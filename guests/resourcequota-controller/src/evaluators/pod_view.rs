@@ -8,7 +8,7 @@ use coxswain_sdk::quantity::Quantity;
 use coxswain_sdk::resource::PODS;
 use coxswain_sdk::{ObjectMeta, Resource, Time, View};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::requirements;
 use crate::list::List;
@@ -98,7 +98,7 @@ pub struct RawStatus {
     pub container_statuses: Vec<ContainerStatus>,
     #[serde(deserialize_with = "null_is_default")]
     pub init_container_statuses: Vec<ContainerStatus>,
-    extended_resource_claim_status: Option<ExtendedClaim>,
+    extended_resource_claim_status: Option<Map<String, Value>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -116,12 +116,6 @@ pub struct ContainerStatus {
     pub resources: Option<Resources>,
     #[serde(deserialize_with = "null_is_default")]
     pub allocated_resources: List,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ExtendedClaim {
-    resource_claim_name: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -183,7 +177,9 @@ impl From<RawPod> for Pod {
             is_cross_namespace: terms.any(Term::is_cross_namespace),
             uid: raw.metadata.uid,
             priority_class: raw.spec.priority_class_name,
-            extended_claim: raw.status.extended_resource_claim_status.map(|claim| claim.resource_claim_name),
+            extended_claim: raw.status.extended_resource_claim_status.map(|claim| {
+                claim.get("resourceClaimName").and_then(Value::as_str).unwrap_or_default().to_owned()
+            }),
         }
     }
 }

@@ -4,6 +4,7 @@ use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::SERVICES;
 use coxswain_sdk::{Object, Resource, View};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::list::{self, List};
 
@@ -24,14 +25,8 @@ struct Spec {
     #[serde(rename = "type")]
     kind: String,
     #[serde(deserialize_with = "null_is_default")]
-    ports: Vec<Port>,
+    ports: Vec<Value>,
     allocate_load_balancer_node_ports: Option<bool>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Port {
-    node_port: i32,
 }
 
 /// Whether a name of a quota is counted from services.
@@ -56,7 +51,7 @@ fn node_ports(spec: &Spec) -> usize {
     match spec.kind.as_str() {
         "NodePort" => spec.ports.len(),
         "LoadBalancer" if spec.allocate_load_balancer_node_ports == Some(false) => {
-            spec.ports.iter().filter(|port| port.node_port != 0).count()
+            spec.ports.iter().filter(|port| port["nodePort"].as_i64().unwrap_or(0) != 0).count()
         }
         "LoadBalancer" => spec.ports.len(),
         _ => 0,
