@@ -1,5 +1,6 @@
 //! The integration tests: one binary.
 
 mod architecture;
+mod kubectl;
 mod loading;
 mod swap;

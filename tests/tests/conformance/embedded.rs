@@ -14,9 +14,14 @@ use coxswain::{
     entropy::Entropy,
     manager::{AlwaysWrite, Config, Given, Manager, Selection},
 };
-use coxswain_tests::parity::manager::{Launch, Launcher, Running, Signal, at_rest};
+use coxswain_tests::{
+    parity::manager::{Launch, Launcher, Running, Signal, at_rest},
+    rebuilt,
+};
 use futures::future::BoxFuture;
 
+/// Milliseconds between two swaps of all modules while scenarios are played; no swaps if it is not set.
+const SWAP: &str = "PARITY_SWAP_MS";
 /// A first start compiles every module.
 const READY: Duration = Duration::from_secs(120);
 
@@ -24,6 +29,7 @@ const READY: Duration = Duration::from_secs(120);
 pub struct Embedded {
     controllers_dir: PathBuf,
     controllers: BTreeSet<String>,
+    swap_every: Option<Duration>,
 }
 
 impl Embedded {
@@ -38,10 +44,41 @@ impl Embedded {
                 controllers.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
             }
         }
-        Ok(Self { controllers_dir, controllers })
+        let swap_every = match std::env::var(SWAP) {
+            Ok(millis) => Some(Duration::from_millis(
+                millis.parse().with_context(|| format!("{SWAP}={millis}: expected a number"))?,
+            )),
+            Err(_) => None,
+        };
+        Ok(Self { controllers_dir, controllers, swap_every })
     }
 
-    async fn start(&self, with: &Launch) -> anyhow::Result<Arc<Manager>> {
+    /// A directory of one manager's own, and a task that swaps every module in it again and again.
+    fn swapped(&self, every: Duration) -> anyhow::Result<Swapper> {
+        let dir = tempfile::tempdir()?;
+        let mut modules = Vec::new();
+        for name in &self.controllers {
+            let file = format!("{name}.wasm");
+            let bytes = std::fs::read(self.controllers_dir.join(&file))?;
+            std::fs::write(dir.path().join(&file), &bytes)?;
+            modules.push((dir.path().join(&file), dir.path().join(format!(".{name}.half")), bytes));
+        }
+        let task = tokio::spawn(async move {
+            for round in 0u64.. {
+                tokio::time::sleep(every).await;
+                for (path, half, bytes) in &modules {
+                    // Two builds in turn, so that each is compiled once only.
+                    let built = rebuilt(bytes, if round % 2 == 0 { "b" } else { "a" });
+                    if std::fs::write(half, built).and_then(|()| std::fs::rename(half, path)).is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        Ok(Swapper { dir, task })
+    }
+
+    async fn start(&self, with: &Launch, controllers_dir: &Path) -> anyhow::Result<Arc<Manager>> {
         let _ = coxswain::install_crypto();
         let file = kube::config::Kubeconfig::read_from(&with.kubeconfig)?;
         let mut kube = kube::Config::from_custom_kubeconfig(file, &Default::default()).await?;
@@ -56,7 +93,7 @@ impl Embedded {
             options.remove("controllers").map_or_else(Selection::default, |names| Selection::parse(&names));
         let config = Config {
             kube,
-            controllers_dir: self.controllers_dir.clone(),
+            controllers_dir: controllers_dir.to_owned(),
             selection,
             options,
             qps: 0.0,
@@ -92,15 +129,30 @@ impl Launcher for Embedded {
 
     fn launch(&self, with: Launch) -> BoxFuture<'_, anyhow::Result<Box<dyn Running>>> {
         Box::pin(async move {
-            let manager = self.start(&with).await?;
+            let swapper = self.swap_every.map(|every| self.swapped(every)).transpose()?;
+            let dir = swapper.as_ref().map_or(self.controllers_dir.as_path(), |swapper| swapper.dir.path());
+            let manager = self.start(&with, dir).await?;
             at_rest(&with.proxy).await;
-            Ok(Box::new(InProcess { manager }) as Box<dyn Running>)
+            Ok(Box::new(InProcess { manager, _swapper: swapper }) as Box<dyn Running>)
         })
+    }
+}
+
+/// Ends its swaps when dropped.
+struct Swapper {
+    dir: tempfile::TempDir,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Swapper {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 
 struct InProcess {
     manager: Arc<Manager>,
+    _swapper: Option<Swapper>,
 }
 
 impl Running for InProcess {

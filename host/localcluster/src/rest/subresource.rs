@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::answer::{Answer, Object, Outcome};
 use super::http::{PatchKind, Request};
 use super::options::{DeleteOptions, Query, Verb, WriteOptions};
-use super::strategy::{Kind, StorageId, Strategy};
+use super::strategy::{Kind, Lookup, StorageId, Strategy};
 use super::update::{Change, check_name, uid_conflict};
 use super::{Call, Rest, body, draft, meta, meta_mut, meta_text};
 use crate::status::{FieldError, Status};
@@ -230,8 +230,34 @@ impl Rest {
         self.check_namespace_lives(call, &call.name)?;
         let pod = stored.value();
         admission::check_eviction(&self.ctx(call), &pod, options.dry_run)?;
+        if !options.dry_run {
+            self.mark_evicted(call)?;
+        }
         self.delete(call, &options)?;
         Ok(created())
+    }
+
+    /// An evicted pod says so before it goes, so that who owns it can tell an eviction from a failure (KEP-3329).
+    fn mark_evicted(&self, call: &Call) -> Result<(), Status> {
+        let condition = json!({
+            "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting", "lastProbeTime": null,
+            "lastTransitionTime": super::clock::seconds(self.clock.now()),
+        });
+        let mut mark = |pod: &mut Value| {
+            if pod["status"]["conditions"].is_null() {
+                pod["status"]["conditions"] = json!([]);
+            }
+            let Some(conditions) = pod["status"]["conditions"].as_array_mut() else { return Ok(false) };
+            match conditions.iter_mut().find(|c| c["type"] == condition["type"]) {
+                Some(old) if old["status"] == "True" => return Ok(false),
+                Some(old) => *old = condition.clone(),
+                None => conditions.push(condition.clone()),
+            }
+            Ok(true)
+        };
+        let StorageId { group, plural } = &call.kind.storage;
+        self.modify(group, plural, &call.namespace, &call.name, &mut mark).map(drop)
     }
 
     fn request_token(&self, call: &Call, mut wanted: Value) -> Result<Answer, Status> {

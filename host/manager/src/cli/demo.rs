@@ -38,7 +38,7 @@ pub fn main(args: Args, options: Given) -> anyhow::Result<ExitCode> {
     super::runtime()?.block_on(run(args, options))
 }
 
-async fn run(args: Args, options: Given) -> anyhow::Result<ExitCode> {
+async fn run(args: Args, mut options: Given) -> anyhow::Result<ExitCode> {
     let controllers_dir = args.controllers_dir.clone().unwrap_or_else(super::default_controllers_dir);
     if !controllers_dir.is_dir() {
         bail!(
@@ -50,6 +50,13 @@ async fn run(args: Args, options: Given) -> anyhow::Result<ExitCode> {
     let status_address = args.manager.status_address("127.0.0.1:0")?;
     let running = args.cluster.start().await?;
     let kubeconfig = running.cluster.kubeconfig_path().to_owned();
+    // The cluster's own authority is what its controllers sign with and publish.
+    let pki = kubeconfig.with_file_name("pki");
+    for (flag, file) in
+        [("root-ca-file", "ca.crt"), ("cluster-signing-cert-file", "ca.crt"), ("cluster-signing-key-file", "ca.key")]
+    {
+        options.entry(flag.to_owned()).or_insert_with(|| pki.join(file).display().to_string());
+    }
     let file = kube::config::Kubeconfig::read_from(&kubeconfig)?;
     let mut kube = kube::Config::from_custom_kubeconfig(file, &Default::default()).await?;
     kube.read_timeout = None;
