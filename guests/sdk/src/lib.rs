@@ -124,8 +124,8 @@ pub mod template;
 pub mod testing;
 mod time;
 mod view;
-pub mod x509;
 pub mod volumes;
+pub mod x509;
 
 #[cfg(target_family = "wasm")]
 #[doc(hidden)]

@@ -140,7 +140,10 @@ impl Change<'_> {
         }
         let spec = &self.new["spec"];
         let never_ran = flag(spec, "suspend") && spec["completions"] == 0;
-        if (moved || self.moved("startTime")) && !never_ran && finished && self.status()["startTime"].is_null()
+        if (moved || self.moved("startTime"))
+            && !never_ran
+            && finished
+            && self.status()["startTime"].is_null()
         {
             self.out.push(FieldError::required("status.startTime", "startTime is required for finished job"));
         }
@@ -163,7 +166,8 @@ impl Change<'_> {
                 self.invalid("completedIndexes", &format!("error parsing completedIndexes: {why}"));
             }
         }
-        if let (true, true, Some(completions), Some(failed)) = (failed_moved, per_index, completions, &failed) {
+        if let (true, true, Some(completions), Some(failed)) = (failed_moved, per_index, completions, &failed)
+        {
             if let Err(why) = intervals(failed, completions) {
                 self.invalid("failedIndexes", &format!("error parsing failedIndexes: {why}"));
             }
@@ -176,7 +180,9 @@ impl Change<'_> {
             let detail = "cannot set non-null failedIndexes when backoffLimitPerIndex is null";
             self.invalid("failedIndexes", detail);
         }
-        if let (true, Some(completions), Some(failed)) = (completed_moved || failed_moved, completions, failed) {
+        if let (true, Some(completions), Some(failed)) =
+            (completed_moved || failed_moved, completions, failed)
+        {
             let both = (intervals(&completed, completions), intervals(&failed, completions));
             if let (Ok(completed), Ok(failed)) = both {
                 let twice = failed
@@ -303,11 +309,18 @@ mod tests {
         let condition = |kind: &str| json!({"type": kind, "status": "True"});
         for (old, new, want) in [
             (json!({}), json!({"active": 1, "ready": 1}), ""),
-            (json!({}), json!({"ready": 1}), "status.ready: Invalid value: 1: cannot set more ready pods than active"),
+            (
+                json!({}),
+                json!({"ready": 1}),
+                "status.ready: Invalid value: 1: cannot set more ready pods than active",
+            ),
             (json!({"ready": 1}), json!({"ready": 1}), ""),
             (json!({"failed": 2}), json!({"failed": 1}), "cannot decrease the failed counter"),
-            (json!({}), json!({"conditions": [condition("Failed")], "startTime": "2026-01-01T00:00:00Z"}),
-             "status.conditions: Invalid value: cannot set Failed=True condition without the FailureTarget=true condition"),
+            (
+                json!({}),
+                json!({"conditions": [condition("Failed")], "startTime": "2026-01-01T00:00:00Z"}),
+                "status.conditions: Invalid value: cannot set Failed=True condition without the FailureTarget=true condition",
+            ),
             (json!({}), json!({"completedIndexes": "0,2-4"}), ""),
             (json!({}), json!({"completedIndexes": "0,5"}), "too large index: \"5\""),
             (json!({}), json!({"completedIndexes": "3,1"}), "non-increasing order, previous: 3, current: 1"),

@@ -49,6 +49,7 @@ pub enum PkiError {
 pub struct Pki {
     /// Certificate of the authority, which signs the server's and the administrator's.
     pub ca: String,
+    ca_key: String,
     server: String,
     server_key: String,
     /// Certificate of the administrator.
@@ -58,7 +59,7 @@ pub struct Pki {
     dir: PathBuf,
 }
 
-const FILES: [&str; 5] = ["ca.crt", "server.crt", "server.key", "admin.crt", "admin.key"];
+const FILES: [&str; 6] = ["ca.crt", "ca.key", "server.crt", "server.key", "admin.crt", "admin.key"];
 
 impl Pki {
     /// Uses what is in `dir`, or makes it. `address` is added to the names of the server.
@@ -78,6 +79,7 @@ impl Pki {
         };
         Ok(Self {
             ca: read("ca.crt")?,
+            ca_key: read("ca.key")?,
             server: read("server.crt")?,
             server_key: read("server.key")?,
             admin: read("admin.crt")?,
@@ -88,7 +90,7 @@ impl Pki {
 
     fn save(&self) -> Result<(), PkiError> {
         fs::create_dir_all(&self.dir).map_err(|source| PkiError::Io { path: self.dir.clone(), source })?;
-        let texts = [&self.ca, &self.server, &self.server_key, &self.admin, &self.admin_key];
+        let texts = [&self.ca, &self.ca_key, &self.server, &self.server_key, &self.admin, &self.admin_key];
         for (name, text) in FILES.iter().zip(texts) {
             let path = self.dir.join(name);
             write_private(&path, text).map_err(|source| PkiError::Io { path, source })?;
@@ -119,6 +121,7 @@ impl Pki {
         let admin = params.signed_by(&admin_key, &ca)?;
         Ok(Self {
             ca: ca.pem(),
+            ca_key: ca.key().serialize_pem(),
             server: server.pem(),
             server_key: server_key.serialize_pem(),
             admin: admin.pem(),

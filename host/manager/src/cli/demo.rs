@@ -52,9 +52,11 @@ async fn run(args: Args, mut options: Given) -> anyhow::Result<ExitCode> {
     let kubeconfig = running.cluster.kubeconfig_path().to_owned();
     // The cluster's own authority is what its controllers sign with and publish.
     let pki = kubeconfig.with_file_name("pki");
-    for (flag, file) in
-        [("root-ca-file", "ca.crt"), ("cluster-signing-cert-file", "ca.crt"), ("cluster-signing-key-file", "ca.key")]
-    {
+    for (flag, file) in [
+        ("root-ca-file", "ca.crt"),
+        ("cluster-signing-cert-file", "ca.crt"),
+        ("cluster-signing-key-file", "ca.key"),
+    ] {
         options.entry(flag.to_owned()).or_insert_with(|| pki.join(file).display().to_string());
     }
     let file = kube::config::Kubeconfig::read_from(&kubeconfig)?;
