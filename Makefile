@@ -20,6 +20,8 @@ help: ## Say what there is
 build: tools ## Build target/release/coxswain and target/controllers/*.wasm
 	$(CARGO_BUILD)
 	$(TARGET)/release/xtask guests
+	@# Modules are compiled for this machine now rather than at the first start; the cache is the user's own.
+	@printf '%s\0' $(TARGET)/controllers/*.wasm | xargs -0 -n 1 -P 2 $(TARGET)/release/coxswain inspect > /dev/null
 
 .PHONY: guests
 guests: tools ## Build the controllers alone: target/controllers/*.wasm

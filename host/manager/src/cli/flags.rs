@@ -90,8 +90,13 @@ pub fn split_off_unknown(args: &mut Vec<String>) -> Result<Given, String> {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (flag, None),
         };
+        // Underscores are dashes, as kube-controller-manager has it.
+        let name = &name.replace('_', "-");
         if known.iter().any(|k| k == name) {
-            kept.push(arg.clone());
+            kept.push(match &value {
+                Some(value) => format!("--{name}={value}"),
+                None => format!("--{name}"),
+            });
             if value.is_none() && rest.peek().is_some_and(|next| !next.starts_with('-')) {
                 kept.extend(rest.next());
             }
@@ -139,6 +144,9 @@ mod tests {
         assert_eq!(given["some-option"], "7");
         assert_eq!(given["other"], "3s");
         assert_eq!(given["switch"], "true");
+        let (args, given) = split("coxswain run --kube_api_qps=5 --concurrent_rc_syncs=7");
+        assert_eq!(args.join(" "), "coxswain run --kube-api-qps=5");
+        assert_eq!(given.unwrap()["concurrent-rc-syncs"], "7");
     }
 
     #[test]

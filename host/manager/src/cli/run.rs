@@ -114,10 +114,14 @@ pub fn main(args: Args, options: Given) -> anyhow::Result<ExitCode> {
 
 async fn run(args: Args, options: Given) -> anyhow::Result<ExitCode> {
     let kube = kube_config(&args).await?;
+    let given = options.clone();
+    let mut options = options;
+    // Held until the end: modules may look at it again.
+    let _authority = default_root_ca(&args, &mut options)?;
     let controllers_dir = args.controllers_dir.clone().unwrap_or_else(super::default_controllers_dir);
     let status_address = args.manager.status_address(STATUS_ADDRESS)?;
     tracing::info!(server = %kube.cluster_url, controllers_dir = %controllers_dir.display(), "coxswain {} starts", env!("CARGO_PKG_VERSION"));
-    let config = args.manager.config(kube, controllers_dir, options.clone(), 20.0, 30);
+    let config = args.manager.config(kube, controllers_dir, options, 20.0, 30);
     let manager = Manager::start(config).await?;
     let cancel = CancellationToken::new();
     if let Some(address) = status_address {
@@ -130,7 +134,7 @@ async fn run(args: Args, options: Given) -> anyhow::Result<ExitCode> {
         }
     }
     let failed = tokio::select! {
-        failed = check_selection(&manager, &args, &options) => failed,
+        failed = check_selection(&manager, &args, &given) => failed,
         done = super::interrupted() => { done?; false }
     };
     if !failed {
@@ -162,6 +166,42 @@ async fn check_selection(manager: &Arc<Manager>, args: &Args, options: &Given) -
         return true;
     }
     std::future::pending().await
+}
+
+/// Where no `--root-ca-file` is given, the kubeconfig's authority is published, as kube-controller-manager does.
+/// Gives the file back if one had to be made.
+fn default_root_ca(args: &Args, options: &mut Given) -> anyhow::Result<Option<tempfile::NamedTempFile>> {
+    const FLAG: &str = "root-ca-file";
+    const IN_CLUSTER: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
+    if options.contains_key(FLAG) {
+        return Ok(None);
+    }
+    let Some(path) = &args.kubeconfig else {
+        if std::path::Path::new(IN_CLUSTER).is_file() {
+            options.insert(FLAG.into(), IN_CLUSTER.into());
+        }
+        return Ok(None);
+    };
+    let file = kube::config::Kubeconfig::read_from(path)
+        .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
+    let context = args.context.as_ref().or(file.current_context.as_ref());
+    let of_context = |name: &String| file.contexts.iter().find(|c| c.name == *name)?.context.clone();
+    let cluster = context.and_then(of_context).map(|context| context.cluster);
+    let cluster = cluster.and_then(|name| file.clusters.iter().find(|c| c.name == name)?.cluster.clone());
+    let Some(cluster) = cluster else { return Ok(None) };
+    if let Some(authority) = cluster.certificate_authority {
+        options.insert(FLAG.into(), authority);
+        return Ok(None);
+    }
+    let Some(data) = cluster.certificate_authority_data else { return Ok(None) };
+    use base64::Engine;
+    let pem = base64::engine::general_purpose::STANDARD
+        .decode(data)
+        .with_context(|| format!("certificate-authority-data in {} is no base64", path.display()))?;
+    let made = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
+    std::fs::write(made.path(), pem)?;
+    options.insert(FLAG.into(), made.path().display().to_string());
+    Ok(Some(made))
 }
 
 async fn kube_config(args: &Args) -> anyhow::Result<kube::Config> {
