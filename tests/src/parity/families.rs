@@ -88,11 +88,25 @@ fn of_scenario(name: &str) -> &'static [&'static str] {
         "bug-75788-namespace-discovery" => &["namespace-controller"],
         "csr-cleaner" => &["certificatesigningrequest-cleaner-controller"],
         "ephemeral-volume" => &["ephemeral-volume-controller", "garbage-collector-controller"],
+        "ephemeral-volume-life" => &[
+            "ephemeral-volume-controller",
+            "garbage-collector-controller",
+            "persistentvolumeclaim-protection-controller",
+        ],
         "endpoints-headless" => &["statefulset-controller"],
         "node-ttl-annotation" => &["ttl-controller"],
-        "nodeipam-allocate" => &["node-ipam-controller"],
+        "nodeipam-allocate" | "nodeipam-dual-stack" => &["node-ipam-controller"],
         "pv-protection" => &["persistentvolume-protection-controller"],
         "pvc-protection" => &["persistentvolumeclaim-protection-controller"],
+        "serviceaccount-legacy-token" => {
+            &["serviceaccount-token-controller", "legacy-serviceaccount-token-cleaner-controller"]
+        }
+        "serviceaccount-token-accounts" => &["serviceaccount-token-controller"],
+        "statefulset-pvc-policy-change" => {
+            &["garbage-collector-controller", "persistentvolumeclaim-protection-controller"]
+        }
+        "ttl-set-later" => &["garbage-collector-controller"],
+        "volume-attributes-class-protection" => &["volumeattributesclass-protection-controller"],
         "volume-expand" => &["persistentvolume-expander-controller"],
         _ => &[],
     }
