@@ -101,7 +101,6 @@ fn of_scenario(name: &str) -> &'static [&'static str] {
         "serviceaccount-legacy-token" => {
             &["serviceaccount-token-controller", "legacy-serviceaccount-token-cleaner-controller"]
         }
-        "serviceaccount-token-accounts" => &["serviceaccount-token-controller"],
         "statefulset-pvc-policy-change" => {
             &["garbage-collector-controller", "persistentvolumeclaim-protection-controller"]
         }
