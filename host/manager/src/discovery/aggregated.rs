@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
 use serde::Deserialize;
 
-use super::{Found, TIMEOUT};
+use super::{Found, TIMEOUT, or_default};
 use crate::{
     api::{ApiClient, ApiError},
     contract::{GroupResource, Scope},
@@ -103,31 +103,31 @@ fn is_aggregated(headers: &HeaderMap) -> bool {
 
 #[derive(Deserialize)]
 struct GroupList {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     items: Vec<Group>,
 }
 
 #[derive(Deserialize)]
 struct Group {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     metadata: GroupMeta,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     versions: Vec<Version>,
 }
 
 #[derive(Default, Deserialize)]
 struct GroupMeta {
     /// Empty or absent for the core group.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     name: String,
 }
 
 #[derive(Deserialize)]
 struct Version {
     version: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     resources: Vec<Resource>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     freshness: String,
 }
 
@@ -135,17 +135,17 @@ struct Version {
 #[serde(rename_all = "camelCase")]
 struct Resource {
     resource: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     response_kind: Kind,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     scope: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     verbs: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
 struct Kind {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     kind: String,
 }
 

@@ -48,6 +48,15 @@ struct Found {
     unanswered: Vec<GroupVersion>,
 }
 
+/// Aggregated API servers are anybody's: where a list or a name is null, there is none.
+fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Default + serde::Deserialize<'de>,
+{
+    Ok(<Option<T> as serde::Deserialize>::deserialize(deserializer)?.unwrap_or_default())
+}
+
 /// Runs discovery every `interval`, and when the registry is asked for one,
 /// until cancelled. Its fate is told through `status`.
 pub async fn run(

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use futures::{StreamExt, stream};
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{Found, TIMEOUT};
+use super::{Found, TIMEOUT, or_default};
 use crate::{
     api::{ApiClient, ApiError},
     contract::{GroupResource, Scope},
@@ -64,13 +64,13 @@ async fn get<T: DeserializeOwned>(api: &ApiClient, path: &str) -> Result<T, ApiE
 
 #[derive(Deserialize)]
 struct Versions {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     versions: Vec<String>,
 }
 
 #[derive(Deserialize)]
 struct Groups {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     groups: Vec<Group>,
 }
 
@@ -78,21 +78,21 @@ struct Groups {
 #[serde(rename_all = "camelCase")]
 struct Group {
     name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     versions: Vec<Version>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     preferred_version: Version,
 }
 
 #[derive(Default, Deserialize)]
 struct Version {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     version: String,
 }
 
 #[derive(Deserialize)]
 struct Resources {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     resources: Vec<Resource>,
 }
 
@@ -101,7 +101,7 @@ struct Resource {
     name: String,
     kind: String,
     namespaced: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     verbs: Vec<String>,
 }
 

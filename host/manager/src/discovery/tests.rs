@@ -205,6 +205,21 @@ async fn a_stale_group_version_keeps_its_resources_and_is_reported() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_null_in_somebodys_discovery_costs_nobody_anything() {
+    let odd = serde_json::json!([
+        {"metadata": null, "versions": null},
+        {"metadata": {"name": "metrics.x.io"}, "versions": [
+            {"version": "v1", "resources": null, "freshness": null},
+            {"version": "v2", "resources": [{"resource": "pods", "responseKind": null, "scope": null, "verbs": null}]}]},
+        group("x.io", serde_json::json!([version("v1", "Current", &[("things", "Thing", "Namespaced")])])),
+    ]);
+    let rig = Rig::new(aggregated(odd));
+    rig.rounds().await;
+    assert_eq!(rig.status.borrow().error, None);
+    assert!(rig.registry.resolve(&name("x.io", "v1", "things")).is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failed_half_of_a_round_loses_no_change() {
     let rig = Rig::new(aggregated(serde_json::json!([])));
     rig.rounds().await;
