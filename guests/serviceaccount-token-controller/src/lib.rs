@@ -7,9 +7,11 @@
 //! Without `--service-account-private-key-file` nothing is done.
 //!
 //! Kept between reconciles, of a Secret that its ServiceAccount lists: the
-//! account's name and uid. Once the Secret is gone nothing else tells from which
-//! account's list to take it. A restart in between loses it, as
-//! kube-controller-manager does; the list then names a Secret that is not there.
+//! account's name and uid. Once the Secret is gone nothing else tells for certain
+//! from which account's list to take it; without it, the accounts of the namespace
+//! are searched, and once more two seconds later. A restart in between loses the
+//! key itself, as in kube-controller-manager; the list then names a Secret that is
+//! not there.
 
 mod fill;
 mod reconcile;

@@ -1,8 +1,10 @@
 //! One Secret.
 
+use std::time::Duration;
+
 use coxswain_sdk::resource::{SECRETS, SERVICE_ACCOUNTS};
 use coxswain_sdk::service_account::{Account, ServiceAccount, TOKEN, names};
-use coxswain_sdk::{Action, Ask, Ctx, Error, Object, ObjectMeta, Plan, Result, from_json};
+use coxswain_sdk::{Action, Ask, Ctx, Error, Object, ObjectMeta, Plan, Query, Result, from_json};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -82,23 +84,41 @@ fn live(ctx: &Ctx<'_>, namespace: &str, of: &Account) -> Result<Option<String>> 
     }
 }
 
+/// State of a Secret that is gone and that no account listed when it was first looked for.
+const LOOKED: &str = "looked";
+/// An account that was changed shortly before its Secret went is known by then.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
 /// Takes a Secret that is gone off its account's list.
 fn gone(ctx: &Ctx<'_>) -> Result<Plan> {
     let mut plan = Plan::new();
-    let Some(listed) = ctx.state().and_then(|text| serde_json::from_str::<Listed>(text).ok()) else {
-        return Ok(plan);
-    };
     let key = ctx.key();
-    let of = Account { name: listed.account, uid: listed.uid };
-    let account = ctx.get::<ServiceAccount>(&key.namespace, &of.name)?;
-    match account.filter(|account| of.is(&account.metadata.uid) && account.lists(&key.name)) {
-        Some(account) => {
-            let left: Vec<_> = account.secrets.iter().filter(|secret| !names(secret, &key.name)).collect();
-            let body = json!({ "secrets": left });
-            let unlist = Action::merge(SERVICE_ACCOUNTS, &key.namespace, &of.name, &body);
-            plan.then(unlist.tag("unlist").as_seen(&account));
+    match ctx.state().and_then(|text| serde_json::from_str::<Listed>(text).ok()) {
+        Some(listed) => {
+            let of = Account { name: listed.account, uid: listed.uid };
+            let account = ctx.get::<ServiceAccount>(&key.namespace, &of.name)?;
+            match account.filter(|account| of.is(&account.metadata.uid) && account.lists(&key.name)) {
+                Some(account) => plan.then(unlist(ctx, &account)),
+                None => plan.clear(),
+            };
         }
-        None => drop(plan.clear()),
+        // It was listed and deleted in one breath: no reconcile came in between.
+        None => {
+            let accounts = ctx.list::<ServiceAccount>(Query::all().namespace(&key.namespace))?;
+            match accounts.iter().find(|account| account.lists(&key.name)) {
+                Some(account) => plan.then(unlist(ctx, account)),
+                None if ctx.state() == Some(LOOKED) => plan.clear(),
+                None => plan.keep(LOOKED).come_back(ctx.now() + LOOK_AGAIN),
+            };
+        }
     }
     Ok(plan)
+}
+
+fn unlist(ctx: &Ctx<'_>, account: &Object<ServiceAccount>) -> Action {
+    let key = ctx.key();
+    let left: Vec<_> = account.secrets.iter().filter(|secret| !names(secret, &key.name)).collect();
+    let body = json!({ "secrets": left });
+    let unlist = Action::merge(SERVICE_ACCOUNTS, &key.namespace, &account.metadata.name, &body);
+    unlist.tag("unlist").as_seen(account)
 }
