@@ -34,6 +34,11 @@ const MANAGER: &str = "PARITY_MANAGER_CMD";
 /// Controllers that the manager of [`MANAGER`] has, joined by commas; all if not set.
 const CONTROLLERS: &str = "PARITY_CONTROLLERS";
 
+/// How many scenarios may be played a second time after a failure; none if it is not set. Scenarios run in real time
+/// beside each other, and the reference itself does not end every one of them the same each time. Which are played
+/// twice, and why, is said when it happens.
+const AGAIN: &str = "PARITY_AGAIN";
+
 /// What scenarios wait for, and how many of them.
 type Waiting = BTreeMap<&'static str, usize>;
 
@@ -123,6 +128,13 @@ fn parity_trials(
         let golden = data.join("parity/golden").join(format!("{name}.json"));
         anyhow::ensure!(golden.exists(), "differing.txt names {name:?}, and there is no such scenario");
     }
+    let again = Arc::new(Again::from_environment()?);
+    let alone = {
+        let (server, launcher, golden) = (server.clone(), launcher.clone(), data.join("parity/golden"));
+        Arc::new(move |scenario: &Scenario| {
+            Player::new(server.clone(), launcher.clone(), &golden, std::slice::from_ref(scenario))
+        })
+    };
     let player = Arc::new(Player::new(server, launcher, &data.join("parity/golden"), &played));
     let mut reasons = Waiting::new();
     let mut trials: Vec<Trial> = Vec::new();
@@ -135,26 +147,60 @@ fn parity_trials(
     }
     trials.extend(played.into_iter().map(|scenario| {
         let (player, runtime) = (player.clone(), runtime.clone());
+        let (again, alone) = (again.clone(), alone.clone());
         let expected = differing.get(&scenario.name).cloned();
         Trial::ignorable_test(name(&scenario), move || {
-            let verdict = runtime
-                .block_on(player.play(&scenario))
-                .map_err(|error| Failed::from(format!("{error:#}")))?;
-            if verdict.passed {
-                return Ok(libtest_mimic::Completion::Completed);
-            }
             // Only the difference that is listed is forgiven; any other fails.
             let told = |line: &String| {
                 line.starts_with("note: ")
                     || expected.iter().flatten().any(|start| line.starts_with(start.as_str()))
             };
-            if expected.is_some() && verdict.lines.iter().all(told) {
-                return Ok(libtest_mimic::Completion::ignored_with("differs as differing.txt says"));
+            let judge = |played: anyhow::Result<parity::golden::Verdict>| match played {
+                Ok(verdict) if verdict.passed => Ok(libtest_mimic::Completion::Completed),
+                Ok(verdict) if expected.is_some() && verdict.lines.iter().all(told) => {
+                    Ok(libtest_mimic::Completion::ignored_with("differs as differing.txt says"))
+                }
+                Ok(verdict) => Err(report(&verdict.lines)),
+                Err(error) => Err(format!("{error:#}")),
+            };
+            let first = match judge(runtime.block_on(player.play(&scenario))) {
+                Ok(done) => return Ok(done),
+                Err(why) => why,
+            };
+            if !again.may(&scenario.name, &first) {
+                return Err(first.into());
             }
-            Err(report(&verdict.lines).into())
+            let player = alone(&scenario);
+            judge(runtime.block_on(player.play(&scenario)))
+                .map_err(|second| Failed::from(format!("twice; first:\n{first}\nthen:\n{second}")))
         })
     }));
     Ok((trials, reasons))
+}
+
+/// Who may be played again, and who was.
+struct Again {
+    left: std::sync::atomic::AtomicUsize,
+}
+
+impl Again {
+    fn from_environment() -> anyhow::Result<Self> {
+        let left = match std::env::var(AGAIN) {
+            Ok(text) => text.parse().with_context(|| format!("{AGAIN}={text}: expected a number"))?,
+            Err(_) => 0,
+        };
+        Ok(Self { left: left.into() })
+    }
+
+    /// Takes one of the plays that are left, and says so.
+    fn may(&self, name: &str, why: &str) -> bool {
+        use std::sync::atomic::Ordering::Relaxed;
+        let taken = self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+        if taken {
+            eprintln!("{name} is played a second time; the first time:\n{why}");
+        }
+        taken
+    }
 }
 
 /// Scenarios in which we differ on purpose, each with how the lines of a
