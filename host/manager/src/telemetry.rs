@@ -1,5 +1,7 @@
 //! Logs, through tracing: text or JSON, one line an action.
 
+use std::io::IsTerminal;
+
 use crate::contract::Level;
 use crate::engine::LogSink;
 
@@ -23,7 +25,8 @@ pub fn init(format: LogFormat, verbosity: u8) {
         _ => "info,coxswain=trace",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-    let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder =
+        fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     // A second call, as in tests, changes nothing.
     let _ = match format {
         LogFormat::Text => builder.with_target(false).try_init(),

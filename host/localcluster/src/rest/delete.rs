@@ -30,9 +30,15 @@ enum Step {
     Pending,
 }
 
+/// Namespaces that no cluster can do without.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
 impl Rest {
     /// DELETE of one object.
     pub fn delete(&self, call: &Call, options: &DeleteOptions) -> Result<Answer, Status> {
+        if call.kind.is_namespace() && IMMORTAL.contains(&call.name.as_str()) {
+            return Err(Status::forbidden("", "namespaces", &call.name, "this namespace may not be deleted"));
+        }
         let table = self.table(&call.kind);
         loop {
             let current = table.get(&call.key()).ok_or_else(|| call.kind.not_found(&call.name))?;

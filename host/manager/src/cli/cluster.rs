@@ -103,15 +103,15 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         let running = args.cluster.start().await?;
         let kubeconfig = running.cluster.kubeconfig_path().display().to_string();
         if args.json {
-            println!("{}", serde_json::json!({"kubeconfig": kubeconfig}));
+            say!("{}", serde_json::json!({"kubeconfig": kubeconfig}));
         } else {
-            println!(
+            say!(
                 "An embedded cluster with {} simulated nodes, for demos and tests only.\n",
                 args.cluster.nodes
             );
-            println!("  export KUBECONFIG={kubeconfig}");
-            println!("  kubectl get nodes\n");
-            println!("Stop it with Ctrl-C.");
+            say!("  export KUBECONFIG={kubeconfig}");
+            say!("  kubectl get nodes\n");
+            say!("Stop it with Ctrl-C.");
         }
         super::interrupted().await?;
         running.shutdown().await;

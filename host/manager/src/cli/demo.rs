@@ -90,7 +90,7 @@ async fn run(args: Args, mut options: Given) -> anyhow::Result<ExitCode> {
     let kubeconfig = kubeconfig.display().to_string();
     if args.json {
         let line = serde_json::json!({"kubeconfig": kubeconfig, "controllersDir": controllers_dir, "status": status});
-        println!("{line}");
+        say!("{line}");
     } else {
         print_guide(&args, &kubeconfig, &controllers_dir.display().to_string(), status.as_deref());
     }
@@ -102,22 +102,22 @@ async fn run(args: Args, mut options: Given) -> anyhow::Result<ExitCode> {
 }
 
 fn print_guide(args: &Args, kubeconfig: &str, controllers_dir: &str, status: Option<&str>) {
-    println!(
+    say!(
         "\nA cluster of {} simulated nodes and its controllers are running in this process.",
         args.cluster.nodes
     );
-    println!("In another terminal:\n");
-    println!("  export KUBECONFIG={kubeconfig}");
-    println!("  kubectl create deployment web --image=web:1 --replicas=3");
-    println!("  kubectl get pods -w");
-    println!("  kubectl scale deployment web --replicas=20");
-    println!("  kubectl set image deployment web web=web:2 && kubectl rollout status deployment web");
-    println!("  kubectl rollout undo deployment web");
-    println!("  kubectl delete deployment web --cascade=foreground");
-    println!("\nControllers are loaded from {controllers_dir}:");
-    println!("copy another build of one over its file, and it is swapped while all goes on.");
+    say!("In another terminal:\n");
+    say!("  export KUBECONFIG={kubeconfig}");
+    say!("  kubectl create deployment web --image=web:1 --replicas=3");
+    say!("  kubectl get pods -w");
+    say!("  kubectl scale deployment web --replicas=20");
+    say!("  kubectl set image deployment web web=web:2 && kubectl rollout status deployment web");
+    say!("  kubectl rollout undo deployment web");
+    say!("  kubectl delete deployment web --cascade=foreground");
+    say!("\nControllers are loaded from {controllers_dir}:");
+    say!("copy another build of one over its file, and it is swapped while all goes on.");
     if let Some(status) = status {
-        println!("\n  coxswain status --server {status}");
+        say!("\n  coxswain status --server {status}");
     }
-    println!("\nStop with Ctrl-C.");
+    say!("\nStop with Ctrl-C.");
 }

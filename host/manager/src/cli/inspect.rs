@@ -48,7 +48,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         manifest: loaded.as_ref().ok().map(|m| &**m.manifest()),
     };
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         print_text(&report);
     }
@@ -56,18 +56,18 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn print_text(report: &Report<'_>) {
-    println!("{} ({} KB)", report.file, report.bytes.div_ceil(1024));
+    say!("{} ({} KB)", report.file, report.bytes.div_ceil(1024));
     if let Some(reason) = &report.reason {
-        println!("this host cannot run it: {reason}");
+        say!("this host cannot run it: {reason}");
     }
     let (Some(manifest), Some(hash)) = (report.manifest, report.hash) else { return };
-    println!("this host can run it\n");
-    println!("name      {}", manifest.name);
-    println!("aliases   {}", or_none(&manifest.aliases));
-    println!("version   {}", manifest.version);
-    println!("sha256    {hash}");
-    println!("state     format {}", manifest.state_format);
-    println!("\nkeys");
+    say!("this host can run it\n");
+    say!("name      {}", manifest.name);
+    say!("aliases   {}", or_none(&manifest.aliases));
+    say!("version   {}", manifest.version);
+    say!("sha256    {hash}");
+    say!("state     format {}", manifest.state_format);
+    say!("\nkeys");
     for source in &manifest.sources {
         let keys = match &source.keys {
             KeyKind::Objects(resources) => format!("each of {}", names(resources)),
@@ -77,33 +77,33 @@ fn print_text(report: &Report<'_>) {
             KeyKind::IndexValues(i) => format!("each value of {} of {}", i.index, display_name(&i.resource)),
             KeyKind::Single(name) => format!("one, {name}"),
         };
-        println!("  {}: {keys}{}", source.name, if source.serial { ", one at a time" } else { "" });
+        say!("  {}: {keys}{}", source.name, if source.serial { ", one at a time" } else { "" });
     }
-    println!("\nreads");
+    say!("\nreads");
     for read in &manifest.reads {
         let optional = if read.optional { " (optional)" } else { "" };
         let fields = if read.whole { "the whole object".to_owned() } else { or_none(&read.fields) };
-        println!("  {}{optional}: {fields}", display_name(&read.resource));
+        say!("  {}{optional}: {fields}", display_name(&read.resource));
         for index in &read.indexes {
-            println!("    index {}: {}", index.name, index.paths.join(" + "));
+            say!("    index {}: {}", index.name, index.paths.join(" + "));
         }
     }
-    println!("\nwrites");
+    say!("\nwrites");
     for write in &manifest.writes {
         let sub =
             if write.subresource.is_empty() { String::new() } else { format!("/{}", write.subresource) };
-        println!("  {}{sub}: {}", display_name(&write.resource), write.verbs.join(", "));
+        say!("  {}{sub}: {}", display_name(&write.resource), write.verbs.join(", "));
     }
-    println!("\nlookups");
+    say!("\nlookups");
     for rule in &manifest.lookups {
-        println!("  {}", lookup(rule));
+        say!("  {}", lookup(rule));
     }
-    println!("\noptions");
+    say!("\noptions");
     for option in &manifest.options {
-        println!("  --{}={} ({:?}): {}", option.name, option.default, option.kind, option.help);
+        say!("  --{}={} ({:?}): {}", option.name, option.default, option.kind, option.help);
     }
     if !manifest.concurrency_flag.is_empty() {
-        println!("  --{}={}: keys at once", manifest.concurrency_flag, manifest.concurrency);
+        say!("  --{}={}: keys at once", manifest.concurrency_flag, manifest.concurrency);
     }
 }
 

@@ -3,6 +3,14 @@
 //! Without a subcommand it runs the manager, so that a command line written for
 //! kube-controller-manager works with the program's name changed.
 
+/// Prints a line. A pipe that was closed or a disk that is full is no reason to fail, let alone to panic.
+macro_rules! say {
+    ($($part:tt)*) => {{
+        use std::io::Write;
+        let _ = writeln!(std::io::stdout(), $($part)*);
+    }};
+}
+
 mod cluster;
 mod demo;
 mod flags;

@@ -26,9 +26,9 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let status: Status = serde_json::from_slice(&body)
         .with_context(|| format!("{} answers, and not as a coxswain manager does", args.server))?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&status)?);
+        say!("{}", serde_json::to_string_pretty(&status)?);
     } else {
-        print!("{}", status.to_text());
+        say!("{}", status.to_text().trim_end());
     }
     Ok(ExitCode::SUCCESS)
 }
