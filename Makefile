@@ -8,6 +8,11 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # One selection of packages for everything, so that dependencies are built once.
 CARGO_BUILD := cargo build --release --workspace --bin coxswain --bin xtask
 
+# Compiles the controllers into the cache, two at a time.
+COMPILE = printf '%s\0' $(TARGET)/controllers/*.wasm | xargs -0 -n 1 -P 2 $(TARGET)/release/coxswain inspect > /dev/null
+# Tests keep compiled controllers to themselves.
+TEST_CACHE = XDG_CACHE_HOME="$(abspath $(TARGET))/cache"
+
 .PHONY: help
 help: ## Say what there is
 	@echo "Coxswain: a Kubernetes controller manager whose controllers are WebAssembly components."
@@ -21,7 +26,7 @@ build: tools ## Build target/release/coxswain and target/controllers/*.wasm
 	$(CARGO_BUILD)
 	$(TARGET)/release/xtask guests
 	@# Modules are compiled for this machine now rather than at the first start; the cache is the user's own.
-	@printf '%s\0' $(TARGET)/controllers/*.wasm | xargs -0 -n 1 -P 2 $(TARGET)/release/coxswain inspect > /dev/null
+	@$(COMPILE)
 
 .PHONY: guests
 guests: tools ## Build the controllers alone: target/controllers/*.wasm
@@ -36,14 +41,16 @@ demo: build ## Run the manager against a small cluster in the same process
 test: tools ## Run all tests
 	$(CARGO_BUILD)
 	$(TARGET)/release/xtask guests --test-guests
+	@export $(TEST_CACHE); $(COMPILE)
 	@# Three of the scenarios, which play in real time, may need a second try; which ones is printed.
-	PARITY_AGAIN=3 cargo test --release --workspace
+	$(TEST_CACHE) PARITY_AGAIN=3 cargo test --release --workspace
 
 .PHONY: parity
 parity: tools ## Compare with what kube-controller-manager does (FAMILY=job for one family)
 	$(CARGO_BUILD)
 	$(TARGET)/release/xtask guests --test-guests
-	cargo test --release --workspace --test conformance -- parity::$(if $(FAMILY),$(FAMILY)::)
+	@export $(TEST_CACHE); $(COMPILE)
+	$(TEST_CACHE) cargo test --release --workspace --test conformance -- parity::$(if $(FAMILY),$(FAMILY)::)
 
 .PHONY: bench
 bench: build ## Measure
