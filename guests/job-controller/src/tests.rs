@@ -12,7 +12,7 @@ mod counting;
 /// A Job of 3 completions, 2 at a time, with a change.
 pub(crate) fn job(change: Value) -> Job {
     let mut job = json!({
-        "metadata": {"name": "work", "namespace": "ns", "uid": "job", "generation": 1},
+        "metadata": {"name": "sums", "namespace": "ns", "uid": "job", "generation": 1},
         "spec": {"completions": 3, "parallelism": 2, "backoffLimit": 6},
     });
     merge::apply(&mut job, &change);

@@ -32,11 +32,11 @@ fn pods_are_the_template_with_a_finalizer() {
     assert_eq!(
         made[0]["metadata"],
         json!({
-            "generateName": "work-", "namespace": "ns",
+            "generateName": "sums-", "namespace": "ns",
             "labels": {"a": "b"}, "annotations": {"c": "d"},
             "finalizers": ["other.example.com/f", TRACKING],
             "ownerReferences": [{
-                "apiVersion": "batch/v1", "kind": "Job", "name": "work", "uid": "job",
+                "apiVersion": "batch/v1", "kind": "Job", "name": "sums", "uid": "job",
                 "controller": true, "blockOwnerDeletion": true,
             }],
         })
@@ -60,10 +60,10 @@ fn pods_of_an_index_know_it() {
         "fieldPath": "metadata.labels['batch.kubernetes.io/job-completion-index']",
     }}});
     for (made, index) in made.iter().zip(["0", "12"]) {
-        assert_eq!(made["metadata"]["generateName"], format!("work-{index}-"));
+        assert_eq!(made["metadata"]["generateName"], format!("sums-{index}-"));
         assert_eq!(made["metadata"]["labels"], json!({"a": "b", INDEX: index}));
         assert_eq!(made["metadata"]["annotations"], json!({"c": "d", INDEX: index}));
-        assert_eq!(made["spec"]["hostname"], format!("work-{index}"));
+        assert_eq!(made["spec"]["hostname"], format!("sums-{index}"));
         assert_eq!(made["spec"]["fieldOfTheFuture"], true);
         assert_eq!(made["spec"]["initContainers"][0]["env"], json!([variable]));
         assert_eq!(made["spec"]["containers"][0]["env"], json!([{"name": "A", "value": "1"}, variable]));
@@ -72,8 +72,8 @@ fn pods_of_an_index_know_it() {
             json!([{"name": "JOB_COMPLETION_INDEX", "value": "7"}])
         );
     }
-    assert_eq!(bodies(&indexed(template(json!({}))), &[Some(1)])[0]["spec"], json!({"hostname": "work-1"}));
-    assert_eq!(bodies(&indexed(template(json!(null))), &[Some(1)])[0]["spec"], json!({"hostname": "work-1"}));
+    assert_eq!(bodies(&indexed(template(json!({}))), &[Some(1)])[0]["spec"], json!({"hostname": "sums-1"}));
+    assert_eq!(bodies(&indexed(template(json!(null))), &[Some(1)])[0]["spec"], json!({"hostname": "sums-1"}));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_replacement_carries_the_failures_of_its_index_on() {
 
 #[test]
 fn long_names_are_cut_before_the_index() {
-    assert_eq!(prefix("work", 3), "work-3-");
+    assert_eq!(prefix("sums", 3), "sums-3-");
     let long = "a".repeat(63);
     assert_eq!(prefix(&long, 3), format!("{}-3-", "a".repeat(55)));
     assert_eq!(prefix(&long, 12345), format!("{}-12345-", "a".repeat(51)));

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 
 fn rule_met(rules: Value, completed: &str) -> Option<String> {
-    let job = json!({"metadata": {"name": "work"}, "spec": {
+    let job = json!({"metadata": {"name": "sums"}, "spec": {
         "completionMode": "Indexed", "completions": 10, "successPolicy": {"rules": rules},
     }});
     met(&serde_json::from_value::<Job>(job).unwrap(), &Indexes::parse(completed, 10))
@@ -42,6 +42,6 @@ fn any_rule_will_do() {
 
 #[test]
 fn without_a_policy_nothing_is_met() {
-    let job = json!({"metadata": {"name": "work"}, "spec": {"completionMode": "Indexed", "completions": 3}});
+    let job = json!({"metadata": {"name": "sums"}, "spec": {"completionMode": "Indexed", "completions": 3}});
     assert_eq!(met(&serde_json::from_value::<Job>(job).unwrap(), &Indexes::parse("0-2", 3)), None);
 }

@@ -11,10 +11,10 @@ use crate::JobController;
 /// A Job of which two pods succeed and one fails, with one write refused.
 fn scenario(spec: &Value, verb: &str, resource: &str, skip: u32, fail: Option<Value>) -> Scenario {
     let mut job = json!({
-        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "work", "uid": "job-work"},
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "sums", "uid": "job-sums"},
         "spec": {
-            "completions": 2, "parallelism": 2, "selector": {"matchLabels": {"job": "work"}},
-            "template": {"metadata": {"labels": {"job": "work"}}, "spec": {}},
+            "completions": 2, "parallelism": 2, "selector": {"matchLabels": {"job": "sums"}},
+            "template": {"metadata": {"labels": {"job": "sums"}}, "spec": {}},
         },
     });
     coxswain_sdk::merge::apply(&mut job["spec"], spec);
@@ -26,7 +26,7 @@ fn scenario(spec: &Value, verb: &str, resource: &str, skip: u32, fail: Option<Va
     };
     let indexed = spec["completionMode"] == "Indexed";
     let name = |index: u32, number: u32| {
-        if indexed { format!("work-{index}-{number:05}") } else { format!("work-{:05}", index + number) }
+        if indexed { format!("sums-{index}-{number:05}") } else { format!("sums-{:05}", index + number) }
     };
     let mut refusal = json!({"verb": verb, "resource": resource, "skip": skip});
     if let Some(fail) = fail {
@@ -123,13 +123,13 @@ fn count(golden: &str, text: &str) -> usize {
 #[test]
 fn a_big_job_is_made_and_counted_in_bursts() {
     let job = json!({
-        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "work", "uid": "job-work"},
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "sums", "uid": "job-sums"},
         "spec": {
-            "completions": 1200, "parallelism": 1200, "selector": {"matchLabels": {"job": "work"}},
-            "template": {"metadata": {"labels": {"job": "work"}}, "spec": {}},
+            "completions": 1200, "parallelism": 1200, "selector": {"matchLabels": {"job": "sums"}},
+            "template": {"metadata": {"labels": {"job": "sums"}}, "spec": {}},
         },
     });
-    let all_succeed = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "work-*"}, "status": {"phase": "Succeeded"}});
+    let all_succeed = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "sums-*"}, "status": {"phase": "Succeeded"}});
     let scenario = json!({
         "about": "many pods", "objects": [job], "then": [{"after": 10, "apply": [all_succeed]}],
     });
@@ -143,6 +143,6 @@ fn a_big_job_is_made_and_counted_in_bursts() {
     assert_eq!(count(&golden, "do: patch pods"), 1200);
     assert_eq!(last(&golden, "succeeded"), Some(1200));
     // Made in 3, counted in 3 that write twice, and a look at ready pods is none.
-    assert_eq!(count(&golden, "do: patch jobs default/work/status"), 9);
+    assert_eq!(count(&golden, "do: patch jobs default/sums/status"), 9);
     assert_eq!(count(&golden, "Normal Completed about"), 1);
 }
