@@ -1,6 +1,7 @@
 //! The scenarios, and what tolerations amount to.
 
 use coxswain_sdk::Time;
+use coxswain_sdk::testing::reads;
 use serde_json::json;
 
 use crate::DeviceTaintEvictionController;
@@ -55,18 +56,32 @@ fn the_shortest_toleration_counts() {
 
 #[test]
 fn it_reads_no_more_than_it_uses() {
-    let manifest = coxswain_sdk::manifest_of::<DeviceTaintEvictionController>();
-    assert!(manifest.reads.iter().all(|read| !read.whole));
-    let of_pods = manifest.reads.iter().find(|read| read.resource.resource == "pods");
-    let expected: &[&str] = &[
-        "spec.nodeName",
-        "spec.resourceClaims[*].name",
-        "spec.resourceClaims[*].resourceClaimName",
-        "status.conditions[*].reason",
-        "status.conditions[*].status",
-        "status.conditions[*].type",
-        "status.resourceClaimStatuses[*].name",
-        "status.resourceClaimStatuses[*].resourceClaimName",
-    ];
-    assert_eq!(of_pods.map(|read| &read.fields[..]).unwrap_or_default(), expected);
+    assert_eq!(
+        reads::<DeviceTaintEvictionController>(),
+        [
+            "pods spec.nodeName",
+            "pods spec.resourceClaims[*].name",
+            "pods spec.resourceClaims[*].resourceClaimName",
+            "pods status.conditions[*].reason",
+            "pods status.conditions[*].status",
+            "pods status.conditions[*].type",
+            "pods status.resourceClaimStatuses[*].name",
+            "pods status.resourceClaimStatuses[*].resourceClaimName",
+            "resourceclaims status.allocation.devices.results[*].device",
+            "resourceclaims status.allocation.devices.results[*].driver",
+            "resourceclaims status.allocation.devices.results[*].pool",
+            "resourceclaims status.allocation.devices.results[*].tolerations[*].effect",
+            "resourceclaims status.allocation.devices.results[*].tolerations[*].key",
+            "resourceclaims status.allocation.devices.results[*].tolerations[*].operator",
+            "resourceclaims status.allocation.devices.results[*].tolerations[*].tolerationSeconds",
+            "resourceclaims status.allocation.devices.results[*].tolerations[*].value",
+            "resourceclaims status.reservedFor[*].uid",
+            "resourceslices spec.devices[*].name",
+            "resourceslices spec.devices[*].taints[*].effect",
+            "resourceslices spec.devices[*].taints[*].key",
+            "resourceslices spec.devices[*].taints[*].timeAdded",
+            "resourceslices spec.devices[*].taints[*].value",
+            "resourceslices spec.pool.generation",
+        ]
+    );
 }

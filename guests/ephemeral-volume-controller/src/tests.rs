@@ -1,6 +1,6 @@
 //! The scenarios, and what the controller declares.
 
-use coxswain_sdk::manifest_of;
+use coxswain_sdk::testing::reads;
 
 use crate::EphemeralVolumeController;
 
@@ -14,15 +14,13 @@ fn scenarios() {
 
 #[test]
 fn it_reads_no_more_than_it_uses() {
-    let manifest = manifest_of::<EphemeralVolumeController>();
-    let fields: Vec<_> =
-        manifest.reads.iter().map(|read| (read.resource.resource.as_str(), read.fields.join(" "))).collect();
-    let volume = "spec.volumes[*].";
     assert_eq!(
-        fields,
+        reads::<EphemeralVolumeController>(),
         [
-            ("pods", format!("{volume}ephemeral {volume}name {volume}persistentVolumeClaim.claimName")),
-            ("persistentvolumeclaims", String::new()),
+            "pods spec.volumes[*].ephemeral",
+            "pods spec.volumes[*].name",
+            "pods spec.volumes[*].persistentVolumeClaim.claimName",
+            "persistentvolumeclaims",
         ]
     );
 }

@@ -1,8 +1,9 @@
 //! The scenarios, and the names of volumes.
 
-use crate::PersistentVolumeAttachDetachController;
+use coxswain_sdk::testing::reads;
 use serde_json::json;
 
+use crate::PersistentVolumeAttachDetachController;
 use crate::attachable::{Attachable, is_shareable};
 use crate::migration::{access_modes, csi_of};
 use crate::view::Volume;
@@ -91,23 +92,55 @@ fn volumes_of_what_was_built_in_have_the_handles_that_drivers_know() {
 
 #[test]
 fn it_reads_no_more_than_it_uses() {
-    let manifest = coxswain_sdk::manifest_of::<PersistentVolumeAttachDetachController>();
-    assert!(manifest.reads.iter().all(|read| !read.whole));
-    let of_pods = manifest.reads.iter().find(|read| read.resource.resource == "pods");
-    let expected: &[&str] = &[
-        "spec.nodeName",
-        "spec.volumes[*].ephemeral",
-        "spec.volumes[*].fc.lun",
-        "spec.volumes[*].fc.targetWWNs",
-        "spec.volumes[*].fc.wwids",
-        "spec.volumes[*].iscsi.iqn",
-        "spec.volumes[*].iscsi.lun",
-        "spec.volumes[*].iscsi.targetPortal",
-        "spec.volumes[*].name",
-        "spec.volumes[*].persistentVolumeClaim.claimName",
-        "status.containerStatuses[*].state.running",
-        "status.initContainerStatuses[*].state.running",
-        "status.phase",
-    ];
-    assert_eq!(of_pods.map(|read| &read.fields[..]).unwrap_or_default(), expected);
+    assert_eq!(
+        reads::<PersistentVolumeAttachDetachController>(),
+        [
+            "nodes metadata.annotations.\"volumes.kubernetes.io/controller-managed-attach-detach\"",
+            "nodes spec.taints[*].key",
+            "nodes status.conditions[*].status",
+            "nodes status.conditions[*].type",
+            "nodes status.volumesAttached",
+            "nodes status.volumesInUse",
+            "pods spec.nodeName",
+            "pods spec.volumes[*].ephemeral",
+            "pods spec.volumes[*].fc.lun",
+            "pods spec.volumes[*].fc.targetWWNs",
+            "pods spec.volumes[*].fc.wwids",
+            "pods spec.volumes[*].iscsi.iqn",
+            "pods spec.volumes[*].iscsi.lun",
+            "pods spec.volumes[*].iscsi.targetPortal",
+            "pods spec.volumes[*].name",
+            "pods spec.volumes[*].persistentVolumeClaim.claimName",
+            "pods status.containerStatuses[*].state.running",
+            "pods status.initContainerStatuses[*].state.running",
+            "pods status.phase",
+            "persistentvolumeclaims spec.volumeName",
+            "persistentvolumeclaims status.phase",
+            "persistentvolumes spec.accessModes",
+            "persistentvolumes spec.awsElasticBlockStore.volumeID",
+            "persistentvolumes spec.azureDisk.diskURI",
+            "persistentvolumes spec.cinder.volumeID",
+            "persistentvolumes spec.claimRef.name",
+            "persistentvolumes spec.claimRef.namespace",
+            "persistentvolumes spec.claimRef.uid",
+            "persistentvolumes spec.csi.driver",
+            "persistentvolumes spec.csi.volumeHandle",
+            "persistentvolumes spec.fc.lun",
+            "persistentvolumes spec.fc.targetWWNs",
+            "persistentvolumes spec.fc.wwids",
+            "persistentvolumes spec.gcePersistentDisk.pdName",
+            "persistentvolumes spec.iscsi.iqn",
+            "persistentvolumes spec.iscsi.lun",
+            "persistentvolumes spec.iscsi.targetPortal",
+            "persistentvolumes spec.portworxVolume.volumeID",
+            "persistentvolumes spec.vsphereVolume.volumePath",
+            "csidrivers spec.attachRequired",
+            "volumeattachments spec.attacher",
+            "volumeattachments spec.nodeName",
+            "volumeattachments spec.source.persistentVolumeName",
+            "volumeattachments status.attachError.message",
+            "volumeattachments status.attachError.time",
+            "volumeattachments status.attached",
+        ]
+    );
 }

@@ -1,5 +1,6 @@
 //! The scenarios, and what the controller declares.
 
+use coxswain_sdk::testing::reads;
 use serde_json::{Value, json};
 
 use crate::PersistentVolumeBinderController;
@@ -89,17 +90,64 @@ fn only_a_pod_that_scrubs_is_believed() {
 
 #[test]
 fn it_reads_no_more_than_it_uses() {
-    let manifest = coxswain_sdk::manifest_of::<PersistentVolumeBinderController>();
-    assert!(manifest.reads.iter().all(|read| !read.whole));
-    let of_pods = manifest.reads.iter().find(|read| read.resource.resource == "pods");
-    let expected: &[&str] = &[
-        "spec.nodeName",
-        "spec.volumes[*].ephemeral",
-        "spec.volumes[*].name",
-        "spec.volumes[*].persistentVolumeClaim.claimName",
-        "status.containerStatuses[*].state.running",
-        "status.initContainerStatuses[*].state.running",
-        "status.phase",
-    ];
-    assert_eq!(of_pods.map(|read| &read.fields[..]).unwrap_or_default(), expected);
+    assert_eq!(
+        reads::<PersistentVolumeBinderController>(),
+        [
+            "persistentvolumeclaims metadata.annotations.\"pv.kubernetes.io/bind-completed\"",
+            "persistentvolumeclaims metadata.annotations.\"pv.kubernetes.io/bound-by-controller\"",
+            "persistentvolumeclaims metadata.annotations.\"pv.kubernetes.io/migrated-to\"",
+            "persistentvolumeclaims metadata.annotations.\"volume.beta.kubernetes.io/storage-class\"",
+            "persistentvolumeclaims metadata.annotations.\"volume.beta.kubernetes.io/storage-provisioner\"",
+            "persistentvolumeclaims metadata.annotations.\"volume.kubernetes.io/selected-node\"",
+            "persistentvolumeclaims metadata.annotations.\"volume.kubernetes.io/storage-provisioner\"",
+            "persistentvolumeclaims spec.accessModes",
+            "persistentvolumeclaims spec.dataSource.name",
+            "persistentvolumeclaims spec.resources.requests.storage",
+            "persistentvolumeclaims spec.selector.matchExpressions[*].key",
+            "persistentvolumeclaims spec.selector.matchExpressions[*].operator",
+            "persistentvolumeclaims spec.selector.matchExpressions[*].values",
+            "persistentvolumeclaims spec.selector.matchLabels",
+            "persistentvolumeclaims spec.storageClassName",
+            "persistentvolumeclaims spec.volumeAttributesClassName",
+            "persistentvolumeclaims spec.volumeMode",
+            "persistentvolumeclaims spec.volumeName",
+            "persistentvolumeclaims status.accessModes",
+            "persistentvolumeclaims status.capacity.storage",
+            "persistentvolumeclaims status.currentVolumeAttributesClassName",
+            "persistentvolumeclaims status.phase",
+            "persistentvolumes metadata.annotations.\"pv.kubernetes.io/bound-by-controller\"",
+            "persistentvolumes metadata.annotations.\"pv.kubernetes.io/migrated-to\"",
+            "persistentvolumes metadata.annotations.\"pv.kubernetes.io/provisioned-by\"",
+            "persistentvolumes metadata.annotations.\"volume.alpha.kubernetes.io/pre-resize-capacity\"",
+            "persistentvolumes metadata.annotations.\"volume.beta.kubernetes.io/storage-class\"",
+            "persistentvolumes spec.accessModes",
+            "persistentvolumes spec.capacity.storage",
+            "persistentvolumes spec.claimRef.name",
+            "persistentvolumes spec.claimRef.namespace",
+            "persistentvolumes spec.claimRef.uid",
+            "persistentvolumes spec.csi.driver",
+            "persistentvolumes spec.hostPath.path",
+            "persistentvolumes spec.nfs.path",
+            "persistentvolumes spec.nfs.server",
+            "persistentvolumes spec.persistentVolumeReclaimPolicy",
+            "persistentvolumes spec.storageClassName",
+            "persistentvolumes spec.volumeAttributesClassName",
+            "persistentvolumes spec.volumeMode",
+            "persistentvolumes status.message",
+            "persistentvolumes status.phase",
+            "storageclasses metadata.annotations.\"storageclass.beta.kubernetes.io/is-default-class\"",
+            "storageclasses metadata.annotations.\"storageclass.kubernetes.io/is-default-class\"",
+            "storageclasses mountOptions",
+            "storageclasses provisioner",
+            "storageclasses reclaimPolicy",
+            "storageclasses volumeBindingMode",
+            "pods spec.nodeName",
+            "pods spec.volumes[*].ephemeral",
+            "pods spec.volumes[*].name",
+            "pods spec.volumes[*].persistentVolumeClaim.claimName",
+            "pods status.containerStatuses[*].state.running",
+            "pods status.initContainerStatuses[*].state.running",
+            "pods status.phase",
+        ]
+    );
 }

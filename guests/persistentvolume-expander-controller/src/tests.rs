@@ -1,5 +1,7 @@
 //! The scenarios.
 
+use coxswain_sdk::testing::reads;
+
 use crate::PersistentVolumeExpanderController;
 
 #[test]
@@ -12,6 +14,24 @@ fn scenarios() {
 
 #[test]
 fn it_reads_no_more_than_it_uses() {
-    let manifest = coxswain_sdk::manifest_of::<PersistentVolumeExpanderController>();
-    assert!(manifest.reads.iter().all(|read| !read.whole));
+    assert_eq!(
+        reads::<PersistentVolumeExpanderController>(),
+        [
+            "persistentvolumeclaims metadata.annotations.\"volume.kubernetes.io/storage-resizer\"",
+            "persistentvolumeclaims spec.resources.requests.storage",
+            "persistentvolumeclaims spec.volumeName",
+            "persistentvolumeclaims status.capacity.storage",
+            "persistentvolumeclaims status.phase",
+            "persistentvolumes metadata.annotations.\"volume.alpha.kubernetes.io/pre-resize-capacity\"",
+            "persistentvolumes spec.awsElasticBlockStore.volumeID",
+            "persistentvolumes spec.azureDisk.diskName",
+            "persistentvolumes spec.azureFile.shareName",
+            "persistentvolumes spec.cinder.volumeID",
+            "persistentvolumes spec.claimRef.namespace",
+            "persistentvolumes spec.claimRef.uid",
+            "persistentvolumes spec.gcePersistentDisk.pdName",
+            "persistentvolumes spec.portworxVolume.volumeID",
+            "persistentvolumes spec.vsphereVolume.volumePath",
+        ]
+    );
 }

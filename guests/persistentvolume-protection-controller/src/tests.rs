@@ -1,6 +1,6 @@
 //! The scenarios, and what the controller declares.
 
-use coxswain_sdk::manifest_of;
+use coxswain_sdk::testing::reads;
 
 use crate::PersistentVolumeProtectionController;
 
@@ -14,8 +14,5 @@ fn scenarios() {
 
 #[test]
 fn it_reads_no_more_than_it_uses() {
-    let manifest = manifest_of::<PersistentVolumeProtectionController>();
-    let fields: Vec<_> =
-        manifest.reads.iter().map(|read| (read.resource.resource.as_str(), read.fields.join(" "))).collect();
-    assert_eq!(fields, [("persistentvolumes", "status.phase".to_owned())]);
+    assert_eq!(reads::<PersistentVolumeProtectionController>(), ["persistentvolumes status.phase",]);
 }

@@ -1,6 +1,6 @@
 //! The scenarios, what the controller declares, and who uses a claim.
 
-use coxswain_sdk::manifest_of;
+use coxswain_sdk::testing::reads;
 use serde_json::json;
 
 use crate::PersistentVolumeClaimProtectionController;
@@ -17,20 +17,14 @@ fn scenarios() {
 
 #[test]
 fn it_reads_no_more_than_it_uses() {
-    let manifest = manifest_of::<PersistentVolumeClaimProtectionController>();
-    let fields: Vec<_> =
-        manifest.reads.iter().map(|read| (read.resource.resource.as_str(), read.fields.join(" "))).collect();
-    let volume = "spec.volumes[*].";
     assert_eq!(
-        fields,
+        reads::<PersistentVolumeClaimProtectionController>(),
         [
-            ("persistentvolumeclaims", String::new()),
-            (
-                "pods",
-                format!(
-                    "spec.nodeName {volume}ephemeral {volume}name {volume}persistentVolumeClaim.claimName"
-                )
-            ),
+            "persistentvolumeclaims",
+            "pods spec.nodeName",
+            "pods spec.volumes[*].ephemeral",
+            "pods spec.volumes[*].name",
+            "pods spec.volumes[*].persistentVolumeClaim.claimName",
         ]
     );
 }

@@ -1,5 +1,7 @@
 //! The scenarios, and generated names.
 
+use coxswain_sdk::testing::reads;
+
 use crate::ResourceClaimController;
 use crate::pod::prefix;
 
@@ -25,17 +27,22 @@ fn long_names_are_shortened_in_proportion() {
 
 #[test]
 fn it_reads_no_more_than_it_uses() {
-    let manifest = coxswain_sdk::manifest_of::<ResourceClaimController>();
-    assert!(manifest.reads.iter().all(|read| !read.whole));
-    let of_pods = manifest.reads.iter().find(|read| read.resource.resource == "pods");
-    let expected: &[&str] = &[
-        "spec.nodeName",
-        "spec.resourceClaims[*].name",
-        "spec.resourceClaims[*].resourceClaimName",
-        "spec.resourceClaims[*].resourceClaimTemplateName",
-        "status.phase",
-        "status.resourceClaimStatuses[*].name",
-        "status.resourceClaimStatuses[*].resourceClaimName",
-    ];
-    assert_eq!(of_pods.map(|read| &read.fields[..]).unwrap_or_default(), expected);
+    assert_eq!(
+        reads::<ResourceClaimController>(),
+        [
+            "pods spec.nodeName",
+            "pods spec.resourceClaims[*].name",
+            "pods spec.resourceClaims[*].resourceClaimName",
+            "pods spec.resourceClaims[*].resourceClaimTemplateName",
+            "pods status.phase",
+            "pods status.resourceClaimStatuses[*].name",
+            "pods status.resourceClaimStatuses[*].resourceClaimName",
+            "resourceclaims metadata.annotations.\"resource.kubernetes.io/pod-claim-name\"",
+            "resourceclaims status.allocation.devices.results[*].request",
+            "resourceclaims status.reservedFor",
+            "resourceclaimtemplates spec.metadata.annotations",
+            "resourceclaimtemplates spec.metadata.labels",
+            "resourceclaimtemplates spec.spec",
+        ]
+    );
 }

@@ -25,6 +25,7 @@ mod files;
 mod golden;
 mod kinds;
 mod prune;
+mod reads;
 mod runner;
 mod scenario;
 #[cfg(test)]
@@ -32,6 +33,7 @@ mod tests;
 mod world;
 
 pub use files::{check_file, files, scenarios};
+pub use reads::reads;
 pub use runner::{Native, Reconciler, play};
 pub use scenario::{FailLine, Happening, LookupLine, RefuseLine, ResourceLine, Scenario, State};
 pub use world::Frozen;
