@@ -72,6 +72,14 @@ impl<'a> Node<'a> {
         self.recorder.found.borrow_mut().insert(path.to_owned());
     }
 
+    /// Notes that it is asked whether there is a value here. An object always is,
+    /// so of the object itself that asks for nothing.
+    pub(crate) fn record_presence(&self) {
+        if !self.path.is_empty() {
+            self.record();
+        }
+    }
+
     fn at(&self, path: String) -> Node<'a> {
         Node { recorder: self.recorder, path }
     }
@@ -238,8 +246,25 @@ mod tests {
         );
     }
 
+    #[derive(Deserialize)]
+    struct Bare {}
+
+    #[derive(Deserialize)]
+    #[allow(dead_code, reason = "only the shape counts")]
+    struct Within {
+        maybe: Option<Bare>,
+        each: Vec<Bare>,
+    }
+
+    #[test]
+    fn a_view_without_fields_reads_none_but_within_one_it_asks_for_a_value() {
+        assert_eq!(fields_of::<Bare>(), Fields::Paths(vec![]));
+        assert_eq!(paths::<Within>(), ["each", "maybe"]);
+    }
+
     #[test]
     fn raw_objects_are_whole() {
+        assert_eq!(fields_of::<BTreeMap<String, String>>(), Fields::Whole);
         assert_eq!(fields_of::<serde_json::Value>(), Fields::Whole);
         assert_eq!(fields_of::<Box<RawValue>>(), Fields::Whole);
     }

@@ -164,6 +164,9 @@ impl<'de> Deserializer<'de> for Reader<'_, 'de> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
+        if let Self::Shape(node) = &self {
+            node.record();
+        }
         self.deserialize_struct("", &[], visitor)
     }
 
@@ -181,10 +184,9 @@ impl<'de> Deserializer<'de> for Reader<'_, 'de> {
                 Ok(value)
             }
             Self::Shape(node) => {
-                // What has no fields of its own is a map, or a struct that asks
-                // only whether there is something.
+                // A struct without fields asks only whether there is something.
                 if fields.is_empty() {
-                    node.record();
+                    node.record_presence();
                 }
                 visitor.visit_map(Fields::Shape { node, fields: fields.iter(), current: "" })
             }
