@@ -4,6 +4,7 @@
 //! the node, and one of each pod that still says it is ready.
 
 use coxswain_sdk::resource::NODES;
+use coxswain_sdk::taints::Taint;
 use coxswain_sdk::{Action, Ctx, Object, Plan, Result};
 use serde_json::{Map, Value, json};
 
@@ -20,20 +21,22 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
 }
 
 /// Gives a node these taints, and changes these labels; None if that changes
-/// nothing. The list of taints is replaced whole, so it must be the one seen.
-pub fn patch(
-    node: &Object<Node>,
-    wanted: Vec<coxswain_sdk::taints::Taint>,
-    labels: Map<String, Value>,
-) -> Option<Action> {
+/// nothing. The list of taints is replaced whole, so it must be the one seen;
+/// labels are written one by one, whatever else changed meanwhile.
+pub fn patch(node: &Object<Node>, wanted: Vec<Taint>, labels: Map<String, Value>) -> Option<Action> {
     let mut body = Map::new();
-    if wanted != node.spec.taints {
-        let list = if wanted.is_empty() { Value::Null } else { json!(wanted) };
-        body.insert("spec".to_owned(), json!({ "taints": list }));
-    }
     if !labels.is_empty() {
         body.insert("metadata".to_owned(), json!({ "labels": labels }));
     }
-    let write = Action::merge(NODES, "", &node.metadata.name, &Value::Object(body.clone()));
-    (!body.is_empty()).then(|| write.as_seen(node).tag("node"))
+    let retainted = wanted != node.spec.taints;
+    if retainted {
+        let list = if wanted.is_empty() { Value::Null } else { json!(wanted) };
+        body.insert("spec".to_owned(), json!({ "taints": list }));
+    }
+    if body.is_empty() {
+        return None;
+    }
+    let meta = &node.metadata;
+    let write = Action::merge(NODES, "", &meta.name, &Value::Object(body)).tag("node");
+    Some(if retainted { write.as_seen(node) } else { write.uid(&meta.uid) })
 }
