@@ -204,10 +204,8 @@ fn is_taken(ctx: &Ctx<'_>, namespace: &str, name: &str, uid: &str) -> Result<boo
 /// Says what kept a Job from being made, unless that is no news.
 fn tell_failures(ctx: &Ctx<'_>, cron_job: &CronJob, plan: &mut Plan) {
     let about = About::new(CRON_JOBS, &cron_job.metadata);
-    let expected = |failure: &Failure| {
-        failure.reason == "AlreadyExists"
-            || failure.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
-    };
+    let expected =
+        |failure: &Failure| failure.reason == "AlreadyExists" || failure.is_of_terminating_namespace();
     for failure in ctx.failures(CREATE).filter(|failure| !expected(failure)) {
         plan.event(about.warning("FailedCreate", format!("Error creating job: {}", failure.message)));
     }

@@ -101,7 +101,7 @@ impl<'a> Review<'a> {
     }
 
     fn creation(&mut self, failure: &'a Failure) -> Worst {
-        if failure.causes.iter().any(|cause| cause.reason == "NamespaceTerminating") {
+        if failure.is_of_terminating_namespace() {
             self.namespace_terminating = true;
             return Worst::Nothing;
         }

@@ -93,6 +93,7 @@ pub mod der;
 pub mod duration;
 pub mod endpoints;
 mod error;
+mod failure;
 pub mod finalizer;
 pub mod gates;
 pub mod hash;

@@ -170,9 +170,8 @@ struct Trouble<'a> {
 
 impl<'a> Trouble<'a> {
     fn of(ctx: &Ctx<'a>) -> Self {
-        let terminating =
-            |failure: &&Failure| failure.causes.iter().any(|cause| cause.reason == "NamespaceTerminating");
-        let (in_vain, creations): (Vec<_>, Vec<_>) = ctx.failures("create").partition(terminating);
+        let (in_vain, creations): (Vec<_>, Vec<_>) =
+            ctx.failures("create").partition(|failure| failure.is_of_terminating_namespace());
         Self {
             creations,
             deletion: ctx.failures("delete").next(),
