@@ -4,7 +4,8 @@
 //! are the names, the offset changes since 2014 (when CronJobs did not exist
 //! yet) that the zone's own rule does not give as well, and the rule.
 
-#[path = "src/civil.rs"]
+#[allow(dead_code, reason = "some of it is for others")]
+#[path = "../sdk/src/civil.rs"]
 mod civil;
 #[path = "src/zone/rule.rs"]
 mod rule;
@@ -19,7 +20,7 @@ const SINCE: i64 = 1_388_534_400;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=src/civil.rs");
+    println!("cargo::rerun-if-changed=../sdk/src/civil.rs");
     println!("cargo::rerun-if-changed=src/zone/rule.rs");
     let mut zones: Vec<String> = Vec::new();
     let mut names = BTreeMap::new();

@@ -21,7 +21,6 @@
 //!
 //! Rules: <https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/>.
 
-mod civil;
 mod history;
 mod job;
 mod memory;
@@ -34,6 +33,7 @@ mod timing;
 mod view;
 pub mod zone;
 
+use coxswain_sdk::civil;
 use coxswain_sdk::resource::{CRON_JOBS, JOBS};
 use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result};
 

@@ -1,11 +1,10 @@
 //! The schedule of a CronJob, and times as users read them.
 
-use coxswain_sdk::Time;
-
-use crate::civil::{DAY, date_of, weekday_of};
 use crate::schedule::Schedule;
 use crate::view::Spec;
 use crate::zone::{UTC, Zone};
+use coxswain_sdk::Time;
+use coxswain_sdk::civil::{DAY, date_of, weekday_of};
 
 /// The zone that a spec names; UTC if it names none.
 pub fn zone_of(spec: &Spec) -> Result<&'static Zone, String> {

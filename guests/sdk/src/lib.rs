@@ -82,6 +82,7 @@
 #[doc(hidden)]
 pub mod bindings;
 pub mod bootstrap;
+pub mod civil;
 pub mod claim;
 pub mod condition;
 pub mod contract;

@@ -1,6 +1,6 @@
 //! The five fields of a schedule, and the next local time that fits them.
 
-use crate::civil::{DAY, date_of, days_of, weekday_of};
+use coxswain_sdk::civil::{DAY, date_of, days_of, weekday_of};
 
 /// The five fields, as sets of numbers.
 #[derive(Clone, Debug, PartialEq)]

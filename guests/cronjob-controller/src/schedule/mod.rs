@@ -27,8 +27,8 @@ mod parse;
 mod tests;
 
 use coxswain_sdk::Time;
+use coxswain_sdk::civil::{DAY, date_of};
 
-use crate::civil::{DAY, date_of};
 use crate::zone::{Span, Zone};
 
 pub use fields::Fields;

@@ -1,8 +1,9 @@
 //! What a time zone does for ever: the POSIX rule at the end of its data.
 //!
-//! The build script uses this file too, to leave out what a rule says as well.
+//! The build script uses this file too, to leave out what a rule says as well;
+//! `crate::civil` is there in both.
 
-use crate::civil::{DAY, date_of, days_of, weekday_of};
+use crate::civil::{DAY, date_of, days_of, is_leap, weekday_of};
 
 /// A standard offset, and perhaps summers with another.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,10 +72,9 @@ impl Rule {
 impl Change {
     /// Seconds since 1970 in local time.
     fn local(&self, year: i64) -> i64 {
-        let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
         let new_year = days_of(year, 1, 1);
         let days = match self.day {
-            Day::Julian(n) => new_year + i64::from(n) - 1 + i64::from(is_leap && n >= 60),
+            Day::Julian(n) => new_year + i64::from(n) - 1 + i64::from(is_leap(year) && n >= 60),
             Day::FromZero(n) => new_year + i64::from(n),
             Day::Weekday(month, week, weekday) => {
                 let first = days_of(year, month, 1);
