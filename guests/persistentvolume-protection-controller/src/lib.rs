@@ -60,13 +60,7 @@ impl Controller for PersistentVolumeProtectionController {
     fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
         let mut plan = Plan::new();
         let Some(volume) = ctx.primary::<Volume>()? else { return Ok(plan) };
-        if finalizer::is_holding(&volume.metadata, FINALIZER) {
-            if volume.status.phase != BOUND {
-                plan.then(finalizer::remove(&volume, FINALIZER));
-            }
-        } else if finalizer::is_missing(&volume.metadata, FINALIZER) {
-            plan.then(finalizer::add(&volume, FINALIZER));
-        }
+        plan.then(finalizer::protect(&volume, FINALIZER, || Ok(volume.status.phase == BOUND))?);
         Ok(plan)
     }
 }

@@ -38,13 +38,7 @@ impl Controller for PersistentVolumeClaimProtectionController {
     fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
         let mut plan = Plan::new();
         let Some(claim) = ctx.primary::<Claim>()? else { return Ok(plan) };
-        if finalizer::is_holding(&claim.metadata, FINALIZER) {
-            if !is_used(ctx, &claim)? {
-                plan.then(finalizer::remove(&claim, FINALIZER));
-            }
-        } else if finalizer::is_missing(&claim.metadata, FINALIZER) {
-            plan.then(finalizer::add(&claim, FINALIZER));
-        }
+        plan.then(finalizer::protect(&claim, FINALIZER, || is_used(ctx, &claim))?);
         Ok(plan)
     }
 }

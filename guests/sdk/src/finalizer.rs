@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use crate::claim::HasMetadata;
+use crate::error::Result;
 use crate::meta::ObjectMeta;
 use crate::plan::Action;
 use crate::view::Object;
@@ -15,14 +16,25 @@ pub fn is_missing<A>(meta: &ObjectMeta<A>, finalizer: &str) -> bool {
     !meta.is_deleting() && !has(meta, finalizer)
 }
 
-/// Whether the object is being deleted and the finalizer holds it.
-pub fn is_holding<A>(meta: &ObjectMeta<A>, finalizer: &str) -> bool {
-    meta.is_deleting() && has(meta, finalizer)
-}
-
 /// Whether the object has the finalizer.
 pub fn has<A>(meta: &ObjectMeta<A>, finalizer: &str) -> bool {
     meta.finalizers.iter().any(|there| there == finalizer)
+}
+
+/// The patch that protects an object by a finalizer: it is put on while the
+/// object lives, and taken off once the object is being deleted and nobody uses
+/// it any more. None if all is as it should be.
+pub fn protect<V: HasMetadata>(
+    object: &Object<V>,
+    finalizer: &str,
+    is_used: impl FnOnce() -> Result<bool>,
+) -> Result<Option<Action>> {
+    let meta = object.metadata();
+    Ok(match (meta.is_deleting(), has(meta, finalizer)) {
+        (false, false) => Some(add(object, finalizer)),
+        (true, true) if !is_used()? => Some(remove(object, finalizer)),
+        _ => None,
+    })
 }
 
 /// A patch that appends the finalizer.

@@ -87,13 +87,7 @@ impl Controller for VolumeAttributesClassProtectionController {
     fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
         let mut plan = Plan::new();
         let Some(class) = ctx.primary::<Class>()? else { return Ok(plan) };
-        if finalizer::is_holding(&class.metadata, FINALIZER) {
-            if !is_used(ctx, &class.metadata.name)? {
-                plan.then(finalizer::remove(&class, FINALIZER));
-            }
-        } else if finalizer::is_missing(&class.metadata, FINALIZER) {
-            plan.then(finalizer::add(&class, FINALIZER));
-        }
+        plan.then(finalizer::protect(&class, FINALIZER, || is_used(ctx, &class.metadata.name))?);
         Ok(plan)
     }
 }
