@@ -28,9 +28,10 @@ mod writes;
 
 use coxswain_sdk::resource::{CONTROLLER_REVISIONS, DAEMON_SETS, PODS};
 use coxswain_sdk::revisions::Revision;
+use coxswain_sdk::taints::TaintedNode;
 use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result};
 
-use crate::view::{DaemonSet, Node, Pod};
+use crate::view::{DaemonSet, Pod};
 
 /// The controller.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ impl Controller for DaemonSetController {
             .concurrency(2, "concurrent-daemonset-syncs")
             .keys_objects("daemonsets", &[DAEMON_SETS])
             .read::<DaemonSet>()
-            .read::<Node>()
+            .read::<TaintedNode>()
             .read::<Pod>()
             .read::<Revision>()
             .write(DAEMON_SETS, "status", &["patch"])

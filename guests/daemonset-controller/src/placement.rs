@@ -1,10 +1,9 @@
 //! Which nodes a DaemonSet's pods belong on.
 
 use coxswain_sdk::node_affinity;
-use coxswain_sdk::taints::{NO_EXECUTE, NO_SCHEDULE, untolerated};
+use coxswain_sdk::taints::{NO_EXECUTE, NO_SCHEDULE, TaintedNode, untolerated};
 
 use crate::template::Template;
-use crate::view::Node;
 
 /// What a node is for a DaemonSet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +18,7 @@ pub enum Placement {
 
 impl Placement {
     /// What a node is for a DaemonSet with this template.
-    pub fn of(template: &Template, node: &Node) -> Self {
+    pub fn of(template: &Template, node: &TaintedNode) -> Self {
         let name = &node.metadata.name;
         let named = template.node_name();
         let fits =

@@ -4,6 +4,7 @@ use coxswain_sdk::claim::{candidates, claim};
 use coxswain_sdk::contract::Level;
 use coxswain_sdk::resource::DAEMON_SETS;
 use coxswain_sdk::selector::{LabelSelector, Selector};
+use coxswain_sdk::taints::TaintedNode;
 use coxswain_sdk::{About, Action, Ctx, Error, Object, Plan, Query, Result};
 use serde_json::json;
 
@@ -11,7 +12,7 @@ use crate::backoff::Memory;
 use crate::history::History;
 use crate::manage::{Rules, manage};
 use crate::placement::Placement;
-use crate::view::{DaemonSet, Node, Pod};
+use crate::view::{DaemonSet, Pod};
 use crate::{counts, pods, rolling, status, writes};
 
 /// Decides about the DaemonSet of the key.
@@ -46,7 +47,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     for step in std::mem::take(&mut history.steps).into_iter().chain(history.deduplicate(&claims.owned)) {
         plan.then(step);
     }
-    let nodes = ctx.list::<Node>(Query::all())?;
+    let nodes = ctx.list::<TaintedNode>(Query::all())?;
     decide(ctx, &set, &about, &history, &nodes, &claims.owned, &mut plan)?;
     // The more nodes, the more changes are taken together.
     plan.quiet(u32::try_from(nodes.len() / NODES_A_MILLISECOND).unwrap_or(u32::MAX).min(MOST_QUIET));
@@ -64,7 +65,7 @@ fn decide(
     set: &Object<DaemonSet>,
     about: &About,
     history: &History,
-    nodes: &[Object<Node>],
+    nodes: &[Object<TaintedNode>],
     owned: &[Object<Pod>],
     plan: &mut Plan,
 ) -> Result<()> {

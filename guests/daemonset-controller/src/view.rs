@@ -1,13 +1,13 @@
-//! What is read of DaemonSets, nodes and pods.
+//! What is read of DaemonSets and their pods.
 
 use coxswain_sdk::claim::HasMetadata;
 use coxswain_sdk::intstr::IntOrString;
 use coxswain_sdk::meta::{NoAnnotations, null_is_default};
 use coxswain_sdk::node_affinity::NodeRequirement;
-use coxswain_sdk::resource::{DAEMON_SETS, NODES, PODS};
+use coxswain_sdk::pod::PodCondition;
+use coxswain_sdk::resource::{DAEMON_SETS, PODS};
 use coxswain_sdk::selector::LabelSelector;
-use coxswain_sdk::taints::Taint;
-use coxswain_sdk::{ObjectMeta, Resource, StringMap, Time, View};
+use coxswain_sdk::{ObjectMeta, Resource, StringMap, View};
 use serde::Deserialize;
 
 use crate::status::Status;
@@ -71,25 +71,6 @@ impl DaemonSet {
     }
 }
 
-/// A node.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Node {
-    pub metadata: ObjectMeta,
-    pub spec: NodeSpec,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct NodeSpec {
-    #[serde(deserialize_with = "null_is_default")]
-    pub taints: Vec<Taint>,
-}
-
-impl View for Node {
-    const RESOURCE: Resource = NODES;
-}
-
 /// A pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -142,15 +123,6 @@ pub struct PodStatus {
     pub phase: String,
     #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<PodCondition>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodCondition {
-    #[serde(rename = "type")]
-    pub kind: String,
-    pub status: String,
-    pub last_transition_time: Option<Time>,
 }
 
 impl View for Pod {

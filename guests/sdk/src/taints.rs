@@ -6,7 +6,10 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::meta::{ObjectMeta, null_is_default};
+use crate::resource::{NODES, Resource};
 use crate::time::Time;
+use crate::view::View;
 
 /// Effect that keeps pods from being scheduled.
 pub const NO_SCHEDULE: &str = "NoSchedule";
@@ -102,6 +105,30 @@ impl Taint {
 /// Whether one of the taints has this key and effect.
 pub fn has(taints: &[Taint], key: &str, effect: &str) -> bool {
     taints.iter().any(|taint| taint.is(key, effect))
+}
+
+/// A node, as far as its taints (and its labels) say what may run on it: no
+/// heartbeat changes that.
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub struct TaintedNode {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Spec.
+    pub spec: TaintedNodeSpec,
+}
+
+/// What is read of a node's spec.
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub struct TaintedNodeSpec {
+    /// Taints.
+    #[serde(deserialize_with = "null_is_default")]
+    pub taints: Vec<Taint>,
+}
+
+impl View for TaintedNode {
+    const RESOURCE: Resource = NODES;
 }
 
 /// A toleration of a pod.

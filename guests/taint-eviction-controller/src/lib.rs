@@ -22,9 +22,10 @@ mod tests;
 mod view;
 
 use coxswain_sdk::resource::{NODES, PODS};
+use coxswain_sdk::taints::TaintedNode;
 use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result};
 
-use crate::view::{Node, Pod};
+use crate::view::Pod;
 
 /// The controller.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl Controller for TaintEvictionController {
             .state_format(1, &[])
             .concurrency(8, "")
             .keys_objects("nodes", &[NODES])
-            .read::<Node>()
+            .read::<TaintedNode>()
             .read_with::<Pod>(|read| read.index(reconcile::BY_NODE, &["spec.nodeName"]))
             .write(PODS, "status", &["patch"])
             .write(PODS, "", &["delete"])

@@ -2,13 +2,13 @@
 
 use coxswain_sdk::contract::PatchKind;
 use coxswain_sdk::resource::PODS;
-use coxswain_sdk::taints::{NO_EXECUTE, Taint};
+use coxswain_sdk::taints::{NO_EXECUTE, Taint, TaintedNode};
 use coxswain_sdk::{About, Action, Ctx, Event, Object, ObjectMeta, Plan, Query, Result, Step, Time};
 use serde_json::json;
 
 use crate::deadline::{Borne, Deadline, deadline};
 use crate::memory::{Memory, Waiting};
-use crate::view::{Node, Pod};
+use crate::view::Pod;
 
 /// Index of pods by the node they are bound to.
 pub const BY_NODE: &str = "node";
@@ -20,7 +20,7 @@ const REASON: &str = "DeletionByTaintManager";
 pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     let mut plan = Plan::new();
     let before = Memory::read(ctx.state().unwrap_or_default());
-    let Some(node) = ctx.primary::<Node>()? else { return Ok(plan) };
+    let Some(node) = ctx.primary::<TaintedNode>()? else { return Ok(plan) };
     let taints: Vec<&Taint> = node.spec.taints.iter().filter(|taint| taint.effect == NO_EXECUTE).collect();
     let mut memory = Memory::default();
     if !taints.is_empty() {

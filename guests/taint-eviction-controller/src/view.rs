@@ -1,29 +1,10 @@
-//! What is read of nodes and pods.
+//! What is read of pods.
 
 use coxswain_sdk::meta::null_is_default;
-use coxswain_sdk::resource::{NODES, PODS};
-use coxswain_sdk::taints::{Taint, Toleration};
+use coxswain_sdk::resource::PODS;
+use coxswain_sdk::taints::Toleration;
 use coxswain_sdk::{ObjectMeta, Resource, Time, View};
 use serde::Deserialize;
-
-/// A node.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Node {
-    pub metadata: ObjectMeta,
-    pub spec: NodeSpec,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct NodeSpec {
-    #[serde(deserialize_with = "null_is_default")]
-    pub taints: Vec<Taint>,
-}
-
-impl View for Node {
-    const RESOURCE: Resource = NODES;
-}
 
 /// A pod.
 #[derive(Clone, Debug, Default, Deserialize)]
