@@ -2,12 +2,11 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use coxswain_sdk::node_affinity::NAME_FIELD;
 use coxswain_sdk::revisions::REVISION_HASH_LABEL;
 use coxswain_sdk::sort::sorted_by;
-use coxswain_sdk::{Object, Time};
+use coxswain_sdk::{Object, Time, pod};
 
 use crate::view::Pod;
 
@@ -61,27 +60,14 @@ impl Pod {
         matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
     }
 
-    /// Since when it has been ready, if it says so. None inside: it does not say.
-    fn ready(&self) -> Option<Option<Time>> {
-        let ready = self.status.conditions.iter().find(|condition| condition.kind == "Ready")?;
-        (ready.status == "True").then_some(ready.last_transition_time)
-    }
-
     /// Whether it is ready.
     pub fn is_ready(&self) -> bool {
-        self.ready().is_some()
-    }
-
-    /// From when on it is, or was, ready for so many seconds.
-    pub fn available_from(&self, min_ready_seconds: i32) -> Option<Time> {
-        let wait = Duration::from_secs(min_ready_seconds.max(0).unsigned_abs().into());
-        Some(self.ready()?? + wait)
+        pod::ready(&self.status.conditions).is_some()
     }
 
     /// Whether it has been ready for so many seconds.
     pub fn is_available(&self, min_ready_seconds: i32, now: Time) -> bool {
-        self.is_ready()
-            && (min_ready_seconds <= 0 || self.available_from(min_ready_seconds).is_some_and(|at| at <= now))
+        pod::is_available(&self.status.conditions, min_ready_seconds, now)
     }
 
     /// Whether it is of this revision, or of this generation of the template.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use coxswain_sdk::pod::available_from;
 use coxswain_sdk::{Object, Time};
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +86,7 @@ pub fn next_check(rules: &Rules<'_>, status: &Status, pods: &[Object<Pod>]) -> O
     if seconds <= 0 {
         return None;
     }
-    let times = pods.iter().filter_map(|pod| pod.available_from(seconds));
+    let times = pods.iter().filter_map(|pod| available_from(&pod.status.conditions, seconds));
     let next = times.filter(|at| *at > rules.now).min();
     // One that is ready and does not say since when.
     let fallback = (status.number_ready != status.number_available)

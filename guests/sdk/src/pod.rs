@@ -141,32 +141,25 @@ impl Pod {
         !self.is_terminal() && self.metadata.is_deleting()
     }
 
-    fn ready_condition(&self) -> Option<&PodCondition> {
-        let ready = self.status.conditions.iter().find(|condition| condition.kind == "Ready")?;
-        (ready.status == "True").then_some(ready)
-    }
-
     /// Whether it is ready.
     pub fn is_ready(&self) -> bool {
-        self.ready_condition().is_some()
+        ready(&self.status.conditions).is_some()
     }
 
     /// Since when it has been ready, if it says so.
     pub fn ready_since(&self) -> Option<Time> {
-        self.ready_condition()?.last_transition_time
+        ready(&self.status.conditions)?.last_transition_time
     }
 
     /// When it is, or was, ready for so many seconds. None unless it is ready
     /// and says since when.
     pub fn available_from(&self, min_ready_seconds: i32) -> Option<Time> {
-        let wait = Duration::from_secs(min_ready_seconds.max(0).unsigned_abs().into());
-        Some(self.ready_since()? + wait)
+        available_from(&self.status.conditions, min_ready_seconds)
     }
 
     /// Whether it has been ready for so many seconds.
     pub fn is_available(&self, min_ready_seconds: i32, now: Time) -> bool {
-        self.is_ready()
-            && (min_ready_seconds == 0 || self.available_from(min_ready_seconds).is_some_and(|at| at <= now))
+        is_available(&self.status.conditions, min_ready_seconds, now)
     }
 
     /// The highest restart count among its containers, and among its sidecars.
@@ -187,6 +180,26 @@ impl Pod {
             sidecars.map(|status| status.restart_count).max().unwrap_or(0).max(0),
         )
     }
+}
+
+/// Of a pod's conditions the one that says that it is ready; None if it is not.
+pub fn ready(conditions: &[PodCondition]) -> Option<&PodCondition> {
+    let ready = conditions.iter().find(|condition| condition.kind == "Ready")?;
+    (ready.status == "True").then_some(ready)
+}
+
+/// When a pod with these conditions is, or was, ready for so many seconds. None
+/// unless it is ready and says since when.
+pub fn available_from(conditions: &[PodCondition], min_ready_seconds: i32) -> Option<Time> {
+    let wait = Duration::from_secs(min_ready_seconds.max(0).unsigned_abs().into());
+    Some(ready(conditions)?.last_transition_time? + wait)
+}
+
+/// Whether a pod with these conditions has been ready for so many seconds.
+pub fn is_available(conditions: &[PodCondition], min_ready_seconds: i32, now: Time) -> bool {
+    ready(conditions).is_some()
+        && (min_ready_seconds == 0
+            || available_from(conditions, min_ready_seconds).is_some_and(|at| at <= now))
 }
 
 /// The earliest time after `now` at which one of these pods has been ready for

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use coxswain_sdk::claim::{candidates, claim_if};
 use coxswain_sdk::contract::ActionOutcome;
+use coxswain_sdk::pod::available_from;
 use coxswain_sdk::resource::STATEFUL_SETS;
 use coxswain_sdk::revisions::History;
 use coxswain_sdk::{Action, Ctx, Error, Event, Object, Plan, Result, Time};
@@ -122,6 +123,9 @@ fn next_check(set: &StatefulSet, status: &Status, pods: &[Object<Pod>], now: Tim
     if min_ready <= 0 || status.ready_replicas == status.available_replicas {
         return None;
     }
-    let times = pods.iter().filter_map(|pod| pod.available_from(min_ready)).filter(|at| *at > now);
+    let times = pods
+        .iter()
+        .filter_map(|pod| available_from(&pod.status.conditions, min_ready))
+        .filter(|at| *at > now);
     Some(times.min().unwrap_or_else(|| now + Duration::from_secs(min_ready.unsigned_abs().into())))
 }

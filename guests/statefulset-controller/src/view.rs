@@ -8,7 +8,7 @@ use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS};
 use coxswain_sdk::revisions::{REVISION_HASH_LABEL, TemplatePatch};
 use coxswain_sdk::selector::{LabelSelector, Selector};
 use coxswain_sdk::template::PodTemplate;
-use coxswain_sdk::{ObjectMeta, Resource, StringMap, Time, View, from_json};
+use coxswain_sdk::{ObjectMeta, Resource, StringMap, Time, View, from_json, pod};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -300,28 +300,13 @@ impl Pod {
         matches!(self.status.phase.as_str(), "Pending" | "")
     }
 
-    fn ready(&self) -> Option<&PodCondition> {
-        self.status
-            .conditions
-            .iter()
-            .find(|condition| condition.kind == "Ready" && condition.status == "True")
-    }
-
     /// Whether it runs and is ready.
     pub fn runs_ready(&self) -> bool {
-        self.status.phase == "Running" && self.ready().is_some()
-    }
-
-    /// When it is, or was, ready for so many seconds. None unless it is ready
-    /// and says since when.
-    pub fn available_from(&self, min_ready_seconds: i32) -> Option<Time> {
-        let wait = std::time::Duration::from_secs(min_ready_seconds.max(0).unsigned_abs().into());
-        Some(self.ready()?.last_transition_time? + wait)
+        self.status.phase == "Running" && pod::ready(&self.status.conditions).is_some()
     }
 
     /// Whether it has been ready for so many seconds.
     pub fn is_available(&self, min_ready_seconds: i32, now: Time) -> bool {
-        self.ready().is_some()
-            && (min_ready_seconds <= 0 || self.available_from(min_ready_seconds).is_some_and(|at| at <= now))
+        pod::is_available(&self.status.conditions, min_ready_seconds, now)
     }
 }
