@@ -148,3 +148,8 @@ fn memory_is_read_as_it_was_written() {
     assert_eq!(Memory::read(&memory.write()), memory);
     assert_eq!(Memory::read("next 0\nnext x 1\nnext 0 -1\nfailed a often\ntold\n\n"), Memory::default());
 }
+
+#[test]
+fn it_reads_the_shares_of_nodes_alone_so_no_heartbeat_wakes_it() {
+    assert_eq!(coxswain_sdk::testing::reads::<NodeIpamController>(), ["nodes spec.podCIDRs"]);
+}

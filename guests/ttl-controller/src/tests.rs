@@ -33,3 +33,9 @@ fn the_larger_the_cluster_the_longer() {
         assert_eq!(ttl(nodes, before), wanted, "{nodes} nodes, told {before:?}");
     }
 }
+
+#[test]
+fn it_reads_one_annotation_so_no_heartbeat_wakes_it() {
+    let reads = [r#"nodes metadata.annotations."node.alpha.kubernetes.io/ttl""#];
+    assert_eq!(coxswain_sdk::testing::reads::<TtlController>(), reads);
+}
