@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use coxswain_sdk::{Ctx, Query, Result};
 
-use crate::view::{Attachment, Node, Pod};
+use crate::view::{Attachment, Node, Pod, PodVolume};
 use crate::wants::{BY_NODE, Wanted};
 
 /// Index of attachments by volume.
@@ -92,12 +92,7 @@ fn uses(pod: &Pod, wanted: &Wanted) -> bool {
     let Some(claim) = wanted.object.as_ref().and_then(|object| object.spec.claim_ref.as_ref()) else {
         return false;
     };
-    claim.namespace == pod.metadata.namespace
-        && pod.spec.volumes.iter().any(|volume| match (&volume.persistent_volume_claim, &volume.ephemeral) {
-            (Some(source), _) => source.claim_name == claim.name,
-            (None, Some(_)) => {
-                coxswain_sdk::volumes::template_claim_name(&pod.metadata.name, &volume.name) == claim.name
-            }
-            (None, None) => false,
-        })
+    let meta = &pod.metadata;
+    let names = |volume: &PodVolume| volume.claim_name(&meta.name).as_ref() == Some(&claim.name);
+    claim.namespace == meta.namespace && pod.spec.volumes.iter().any(names)
 }

@@ -24,6 +24,7 @@ mod tests;
 
 use coxswain_sdk::contract::KeyKind;
 use coxswain_sdk::resource::{NODES, VOLUME_ATTACHMENTS};
+use coxswain_sdk::volumes::with_claim_ref_index;
 use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result};
 
 use options::Options;
@@ -48,9 +49,7 @@ impl Controller for PersistentVolumeAttachDetachController {
             .read_with::<Node>(|read| read.index(elsewhere::BY_LISTED, &["status.volumesAttached[*].name"]))
             .read_with::<Pod>(|read| read.index(wants::BY_NODE, &["spec.nodeName"]))
             .read::<Claim>()
-            .read_with::<Volume>(|read| {
-                read.index(wants::BY_CLAIM, &["spec.claimRef.namespace", "spec.claimRef.name"])
-            })
+            .read_with::<Volume>(with_claim_ref_index)
             .read::<Driver>()
             .read_with::<Attachment>(|read| {
                 read.index(node::BY_NODE, &["spec.nodeName"])

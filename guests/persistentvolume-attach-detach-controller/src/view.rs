@@ -1,11 +1,10 @@
 //! What is read of nodes, pods, claims, volumes, drivers and attachments.
 
-use coxswain_sdk::claim::HasMetadata;
-use coxswain_sdk::meta::{NoAnnotations, null_is_default};
+use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::{
-    CSI_DRIVERS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, VOLUME_ATTACHMENTS,
+    CSI_DRIVERS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTACHMENTS,
 };
-use coxswain_sdk::volumes::{ClaimSource, PodState};
+use coxswain_sdk::volumes::{self, ClaimRef, ClaimSource};
 use coxswain_sdk::{ObjectMeta, Resource, Time, View};
 use serde::Deserialize;
 use serde_json::Value;
@@ -93,27 +92,7 @@ impl View for Node {
 }
 
 /// A pod.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Pod {
-    /// Metadata.
-    pub metadata: ObjectMeta,
-    /// Spec.
-    pub spec: PodSpec,
-    /// Status.
-    pub status: PodState,
-}
-
-/// What is read of a pod's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodSpec {
-    /// The node it is bound to.
-    pub node_name: String,
-    /// Its volumes.
-    #[serde(deserialize_with = "null_is_default")]
-    pub volumes: Vec<PodVolume>,
-}
+pub type Pod = volumes::Pod<PodVolume>;
 
 /// What is read of a pod's volume.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -129,6 +108,14 @@ pub struct PodVolume {
     pub fc: Option<Fc>,
     /// iSCSI.
     pub iscsi: Option<Iscsi>,
+}
+
+impl PodVolume {
+    /// Name of its claim, in a pod of this name. None where it has no claim.
+    pub fn claim_name(&self, pod: &str) -> Option<String> {
+        let (named, template) = (self.persistent_volume_claim.as_ref(), self.ephemeral.as_deref());
+        volumes::claim_name(pod, &self.name, named, template)
+    }
 }
 
 /// A Fibre Channel volume.
@@ -155,25 +142,6 @@ pub struct Iscsi {
     pub iqn: String,
     /// Logical unit.
     pub lun: i32,
-}
-
-impl Pod {
-    /// Whether it needs its volumes no more.
-    pub fn has_ended(&self) -> bool {
-        self.status.has_ended(&self.metadata)
-    }
-}
-
-impl View for Pod {
-    const RESOURCE: Resource = PODS;
-}
-
-impl HasMetadata for Pod {
-    type Annotations = NoAnnotations;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
 }
 
 /// A claim.
@@ -279,18 +247,6 @@ pub struct GceDisk {
 pub struct VsphereVolume {
     /// Its file.
     pub volume_path: String,
-}
-
-/// A reference to a claim.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct ClaimRef {
-    /// Namespace.
-    pub namespace: String,
-    /// Name.
-    pub name: String,
-    /// Uid.
-    pub uid: String,
 }
 
 /// A CSI volume.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use coxswain_sdk::volumes::{is_made_for, template_claim_name};
+use coxswain_sdk::volumes::{CLAIM_REF_INDEX, is_made_for};
 use coxswain_sdk::{Ctx, Object, Query, Result};
 
 use crate::attachable::{Attachable, is_shareable};
@@ -11,8 +11,6 @@ use crate::view::{Claim, Pod, PodVolume, Volume};
 
 /// Index of pods by node.
 pub const BY_NODE: &str = "node";
-/// Index of volumes by the claim they are for.
-pub const BY_CLAIM: &str = "claim";
 const BOUND: &str = "Bound";
 
 /// A volume that is wanted.
@@ -66,11 +64,7 @@ impl Wants {
             self.want(pod, inline, &volume.name, None);
             return Ok(());
         }
-        let claim_name = match (&volume.persistent_volume_claim, &volume.ephemeral) {
-            (Some(source), _) => source.claim_name.clone(),
-            (None, Some(_)) => template_claim_name(&pod.metadata.name, &volume.name),
-            (None, None) => return Ok(()),
-        };
+        let Some(claim_name) = volume.claim_name(&pod.metadata.name) else { return Ok(()) };
         let namespace = &pod.metadata.namespace;
         let made_here = volume.persistent_volume_claim.is_none();
         let claim = ctx.get::<Claim>(namespace, &claim_name)?;
@@ -87,7 +81,7 @@ impl Wants {
                 }
             }
         }
-        for object in ctx.list::<Volume>(Query::all().index(BY_CLAIM, &[namespace, &claim_name]))? {
+        for object in ctx.list::<Volume>(Query::all().index(CLAIM_REF_INDEX, &[namespace, &claim_name]))? {
             if let Some(volume) = Attachable::of_volume(ctx, &object)? {
                 self.kept.insert(volume.name);
             }

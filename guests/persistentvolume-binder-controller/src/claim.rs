@@ -1,21 +1,19 @@
 //! What to do about a claim.
 
 use coxswain_sdk::selector::Selector;
-use coxswain_sdk::volumes::pods_of_claim;
+use coxswain_sdk::volumes::{CLAIM_REF_INDEX, Pod, pods_of_claim};
 use coxswain_sdk::{About, Ctx, Error, Object, Plan, Query, Result};
 use serde_json::json;
 
 use crate::bind::{bind, patch_claim, set_claim_status, unbound_status};
 use crate::names::{
-    CLAIM_LOST, CLAIM_MISBOUND, FAILED_BINDING, LOST, PENDING, VOLUME_MISMATCH, WAIT_FOR_CONSUMER,
+    AVAILABLE, CLAIM_LOST, CLAIM_MISBOUND, FAILED_BINDING, LOST, PENDING, VOLUME_MISMATCH, WAIT_FOR_CONSUMER,
     WAIT_FOR_SCHEDULING,
 };
 use crate::options::Options;
-use crate::view::{Claim, Pod, Volume};
+use crate::view::{Claim, Volume};
 use crate::{class, matching, migration, notice, provision};
 
-/// Index of volumes by the claim they are for.
-pub const BY_CLAIM: &str = "claim";
 /// Index of volumes by phase.
 pub const BY_PHASE: &str = "phase";
 /// Index of volumes by class and phase.
@@ -118,9 +116,8 @@ fn candidates(
     class_name: &str,
     reserved_only: bool,
 ) -> Result<Vec<Object<Volume>>> {
-    use crate::names::AVAILABLE;
     let meta = &claim.metadata;
-    let mut refs = ctx.refs::<Volume>(Query::all().index(BY_CLAIM, &[&meta.namespace, &meta.name]))?;
+    let mut refs = ctx.refs::<Volume>(Query::all().index(CLAIM_REF_INDEX, &[&meta.namespace, &meta.name]))?;
     if !reserved_only {
         let free = if class_name.is_empty() {
             ctx.refs::<Volume>(Query::all().index(BY_PHASE, &[AVAILABLE]))?

@@ -35,11 +35,11 @@ mod tests;
 
 use coxswain_sdk::contract::KeyKind;
 use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS};
-use coxswain_sdk::volumes::read_pods;
+use coxswain_sdk::volumes::{Pod, with_claim_index, with_claim_ref_index};
 use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result};
 
 use options::Options;
-use view::{Claim, Class, Pod, Volume};
+use view::{Claim, Class, Volume};
 
 /// The controller.
 #[derive(Debug)]
@@ -59,13 +59,14 @@ impl Controller for PersistentVolumeBinderController {
             .keys("claims and volumes", KeyKind::Objects(both.to_vec()), true)
             .read::<Claim>()
             .read_with::<Volume>(|read| {
-                read.index(claim::BY_CLAIM, &["spec.claimRef.namespace", "spec.claimRef.name"])
+                with_claim_ref_index(read)
                     .index(claim::BY_PHASE, &[PHASE])
                     .index(claim::BY_CLASS, &["spec.storageClassName", PHASE])
                     .index(claim::BY_BETA_CLASS, &[BETA_CLASS, PHASE])
             })
-            .read::<Class>();
-        options::declare(read_pods::<Pod>(declaration))
+            .read::<Class>()
+            .read_with::<Pod>(with_claim_index);
+        options::declare(declaration)
             .write(PERSISTENT_VOLUMES, "", &["create", "patch", "delete"])
             .write(PERSISTENT_VOLUMES, "status", &["patch"])
             .write(PERSISTENT_VOLUME_CLAIMS, "", &["patch"])

@@ -7,7 +7,7 @@
 //! try waits; if that is lost it does not.
 
 use coxswain_sdk::resource::PODS;
-use coxswain_sdk::volumes::pods_of_claim;
+use coxswain_sdk::volumes::{Pod, pods_of_claim};
 use coxswain_sdk::{About, Action, Ask, Ctx, Object, Plan, Result, from_json};
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use crate::names::{FAILED_RECYCLE, RECYCLED};
 use crate::notice;
 use crate::options::Options;
 use crate::reclaim::{fail, is_claimed};
-use crate::view::{Claim, Pod, Volume};
+use crate::view::{Claim, Volume};
 
 const NAMESPACE: &str = "default";
 const TAG: &str = "recycler";

@@ -1,11 +1,12 @@
-//! What is read of volumes, claims, classes and pods.
+//! What is read of volumes, claims and classes. Pods are seen as all users of
+//! volumes are.
 
 use coxswain_sdk::claim::HasMetadata;
-use coxswain_sdk::meta::{NoAnnotations, null_is_default};
+use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::quantity::Quantity;
-use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES};
+use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES};
 use coxswain_sdk::selector::LabelSelector;
-use coxswain_sdk::volumes::{PodState, PodVolume, UsesVolumes};
+use coxswain_sdk::volumes::ClaimRef;
 use coxswain_sdk::{ObjectMeta, Resource, View};
 use serde::{Deserialize, Serialize};
 
@@ -77,18 +78,6 @@ pub struct Capacity {
     /// Bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<Quantity>,
-}
-
-/// A reference to a claim.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct ClaimRef {
-    /// Namespace.
-    pub namespace: String,
-    /// Name.
-    pub name: String,
-    /// Uid; empty while the reference is only a reservation.
-    pub uid: String,
 }
 
 /// A directory of the node.
@@ -282,52 +271,4 @@ pub struct ClassAnnotations {
 
 impl View for Class {
     const RESOURCE: Resource = STORAGE_CLASSES;
-}
-
-/// A pod.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Pod {
-    /// Metadata.
-    pub metadata: ObjectMeta,
-    /// Spec.
-    pub spec: PodSpec,
-    /// Status.
-    pub status: PodState,
-}
-
-/// What is read of a pod's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodSpec {
-    /// The node it is bound to; empty while it is not.
-    pub node_name: String,
-    /// Its volumes.
-    #[serde(deserialize_with = "null_is_default")]
-    pub volumes: Vec<PodVolume>,
-}
-
-impl Pod {
-    /// Whether it needs its volumes no more.
-    pub fn has_ended(&self) -> bool {
-        self.status.has_ended(&self.metadata)
-    }
-}
-
-impl View for Pod {
-    const RESOURCE: Resource = PODS;
-}
-
-impl HasMetadata for Pod {
-    type Annotations = NoAnnotations;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-}
-
-impl UsesVolumes for Pod {
-    fn volumes(&self) -> &[PodVolume] {
-        &self.spec.volumes
-    }
 }

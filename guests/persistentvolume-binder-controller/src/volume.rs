@@ -2,13 +2,14 @@
 
 use coxswain_sdk::contract::Failure;
 use coxswain_sdk::resource::PERSISTENT_VOLUME_CLAIMS;
+use coxswain_sdk::volumes::ClaimRef;
 use coxswain_sdk::{About, Ask, Ctx, Error, Object, Plan, Result, from_json};
 
 use crate::bind::{patch_volume, set_phase, unbind};
 use crate::names::{AVAILABLE, BOUND, FAILED, RELEASED, VOLUME_MISMATCH};
 use crate::options::Options;
 use crate::reclaim::reclaim;
-use crate::view::{Claim, ClaimRef, Volume};
+use crate::view::{Claim, Volume};
 use crate::{matching, migration, notice};
 
 /// Reconciles a volume.

@@ -12,7 +12,7 @@ mod view;
 mod tests;
 
 use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PODS};
-use coxswain_sdk::volumes::{pods_of_claim, read_pods};
+use coxswain_sdk::volumes::{pods_of_claim, with_claim_index};
 use coxswain_sdk::{Ask, Controller, Ctx, Declaration, Error, Plan, Result, finalizer, from_json};
 
 use usage::uses;
@@ -26,13 +26,15 @@ pub struct PersistentVolumeClaimProtectionController;
 
 impl Controller for PersistentVolumeClaimProtectionController {
     fn declare() -> Declaration {
-        let declaration = Declaration::new("persistentvolumeclaim-protection-controller")
+        Declaration::new("persistentvolumeclaim-protection-controller")
             .alias("pvc-protection")
             .version(env!("CARGO_PKG_VERSION"))
             .concurrency(1, "")
             .keys_objects("persistentvolumeclaims", &[PERSISTENT_VOLUME_CLAIMS])
-            .read::<Claim>();
-        read_pods::<Pod>(declaration).write(PERSISTENT_VOLUME_CLAIMS, "", &["patch"]).lookup_list(PODS)
+            .read::<Claim>()
+            .read_with::<Pod>(with_claim_index)
+            .write(PERSISTENT_VOLUME_CLAIMS, "", &["patch"])
+            .lookup_list(PODS)
     }
 
     fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {

@@ -3,7 +3,7 @@
 use coxswain_sdk::claim::HasMetadata;
 use coxswain_sdk::meta::{NoAnnotations, null_is_default};
 use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PODS};
-use coxswain_sdk::volumes::{PodVolume, UsesVolumes};
+use coxswain_sdk::volumes::{PodSpec, PodVolume, UsesVolumes};
 use coxswain_sdk::{ObjectMeta, Resource, View};
 use serde::Deserialize;
 
@@ -27,25 +27,14 @@ impl HasMetadata for Claim {
     }
 }
 
-/// A pod.
+/// A pod. Its status is of no account.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Pod {
     /// Metadata.
     pub metadata: ObjectMeta,
     /// Spec.
-    pub spec: Spec,
-}
-
-/// What is read of a pod's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Spec {
-    /// The node it is bound to; empty while it is not.
-    pub node_name: String,
-    /// Its volumes.
-    #[serde(deserialize_with = "null_is_default")]
-    pub volumes: Vec<PodVolume>,
+    pub spec: PodSpec,
 }
 
 impl View for Pod {

@@ -1,20 +1,46 @@
 //! Pods as users of claims: which claims a pod names, and which pods name a
-//! claim.
+//! claim; and claims as users of volumes.
 //!
 //! A volume with a claim template is a claim named after pod and volume. No
 //! index can hold such a name, so that [`pods_of_claim`] asks for the pods that
 //! the claim may be named after: one for each dash in its name.
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::claim::HasMetadata;
 use crate::ctx::Ctx;
 use crate::error::Result;
-use crate::manifest::{Declaration, ReadOptions};
-use crate::meta::{ObjectMeta, null_is_default};
+use crate::manifest::ReadOptions;
+use crate::meta::{NoAnnotations, ObjectMeta, null_is_default};
 use crate::query::Query;
+use crate::resource::{PODS, Resource};
 use crate::view::{Object, View};
+
+/// A pod as a user of volumes. Who needs to know more of a volume than its claim
+/// has a view of volumes of its own.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, bound = "V: Deserialize<'de> + Default")]
+pub struct Pod<V = PodVolume> {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Spec.
+    pub spec: PodSpec<V>,
+    /// Status.
+    pub status: PodState,
+}
+
+/// What is read of the spec of a pod that uses volumes.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, bound = "V: Deserialize<'de> + Default")]
+pub struct PodSpec<V = PodVolume> {
+    /// The node it is bound to; empty while it is not.
+    pub node_name: String,
+    /// Its volumes.
+    #[serde(deserialize_with = "null_is_default")]
+    pub volumes: Vec<V>,
+}
 
 /// What is read of a pod's volume.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -82,6 +108,31 @@ impl PodState {
     }
 }
 
+impl<V> Pod<V> {
+    /// Whether it needs its volumes no more.
+    pub fn has_ended(&self) -> bool {
+        self.status.has_ended(&self.metadata)
+    }
+}
+
+impl<V: DeserializeOwned + Default + 'static> View for Pod<V> {
+    const RESOURCE: Resource = PODS;
+}
+
+impl<V: DeserializeOwned + Default + 'static> HasMetadata for Pod<V> {
+    type Annotations = NoAnnotations;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+}
+
+impl UsesVolumes for Pod {
+    fn volumes(&self) -> &[PodVolume] {
+        &self.spec.volumes
+    }
+}
+
 /// A view of pods that shows their volumes.
 pub trait UsesVolumes: HasMetadata {
     /// The volumes.
@@ -91,26 +142,32 @@ pub trait UsesVolumes: HasMetadata {
 /// Name of the index of pods by the claims that their volumes name.
 pub const CLAIM_INDEX: &str = "claim";
 
-/// Reads pods through a view, with the index that [`pods_of_claim`] needs.
-pub fn read_pods<V: View>(declaration: Declaration) -> Declaration {
-    declaration.read_with::<V>(with_claim_index)
-}
-
-/// Adds the index that [`pods_of_claim`] needs.
+/// Adds the index of pods that [`pods_of_claim`] needs.
 pub fn with_claim_index(read: ReadOptions) -> ReadOptions {
     read.index(CLAIM_INDEX, &["spec.volumes[*].persistentVolumeClaim.claimName"])
 }
 
-impl PodVolume {
-    /// Name of its claim, in a pod of this name. None where it has no claim.
-    pub fn claim_name(&self, pod: &str) -> Option<String> {
-        match (&self.persistent_volume_claim, &self.ephemeral) {
-            (Some(claim), _) => Some(claim.claim_name.clone()),
-            (None, Some(_)) => Some(template_claim_name(pod, &self.name)),
-            (None, None) => None,
-        }
-    }
+/// A volume's reference to the claim it is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ClaimRef {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Uid; empty while the reference is only a reservation.
+    pub uid: String,
+}
 
+/// Name of the index of volumes by the claim they are for.
+pub const CLAIM_REF_INDEX: &str = "claim";
+
+/// Adds the index of volumes by the claim they are for.
+pub fn with_claim_ref_index(read: ReadOptions) -> ReadOptions {
+    read.index(CLAIM_REF_INDEX, &["spec.claimRef.namespace", "spec.claimRef.name"])
+}
+
+impl PodVolume {
     /// Whether it names this claim.
     pub fn names_claim(&self, claim: &str) -> bool {
         self.persistent_volume_claim.as_ref().is_some_and(|source| source.claim_name == claim)
@@ -122,6 +179,18 @@ impl PodVolume {
             && self.ephemeral.is_some()
             && claim.strip_prefix(pod).and_then(|rest| rest.strip_prefix('-')) == Some(&self.name)
     }
+}
+
+/// Name of the claim that a pod's volume is: of the one it names, or else of the
+/// one that is made of its template. None where it has no claim.
+pub fn claim_name(
+    pod: &str,
+    volume: &str,
+    named: Option<&ClaimSource>,
+    template: Option<&RawValue>,
+) -> Option<String> {
+    let named = named.map(|claim| claim.claim_name.clone());
+    named.or_else(|| template.map(|_| template_claim_name(pod, volume)))
 }
 
 /// Name of the claim that is made of a volume's template.
@@ -172,9 +241,13 @@ mod tests {
         let named = volume(r#"{"name":"v","persistentVolumeClaim":{"claimName":"c"}}"#);
         let made = volume(r#"{"name":"v","ephemeral":{"volumeClaimTemplate":{"spec":{}}}}"#);
         let neither = volume(r#"{"name":"v"}"#);
-        assert_eq!(named.claim_name("p"), Some("c".to_owned()));
-        assert_eq!(made.claim_name("p"), Some("p-v".to_owned()));
-        assert_eq!(neither.claim_name("p"), None);
+        let name = |volume: &PodVolume| {
+            let (claim, template) = (volume.persistent_volume_claim.as_ref(), volume.ephemeral.as_deref());
+            claim_name("p", &volume.name, claim, template)
+        };
+        assert_eq!(name(&named), Some("c".to_owned()));
+        assert_eq!(name(&made), Some("p-v".to_owned()));
+        assert_eq!(name(&neither), None);
         assert!(named.names_claim("c") && !named.makes_claim("p", "p-v"));
         assert!(made.makes_claim("p", "p-v") && made.makes_claim("a-b", "a-b-v"));
         assert!(!made.makes_claim("p", "p-w") && !made.makes_claim("p", "pv") && !made.makes_claim("p", "p"));
