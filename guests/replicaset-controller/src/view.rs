@@ -2,10 +2,9 @@
 
 use coxswain_sdk::claim::HasMetadata;
 use coxswain_sdk::meta::NoAnnotations;
-use coxswain_sdk::replicas::{ReplicaOwner, ReplicaStatus};
+use coxswain_sdk::replicas::{ReplicaOwner, ReplicaSpec, ReplicaStatus};
 use coxswain_sdk::resource::REPLICA_SETS;
 use coxswain_sdk::selector::{LabelSelector, Selector};
-use coxswain_sdk::template::PodTemplate;
 use coxswain_sdk::{ObjectMeta, Resource, View};
 use serde::Deserialize;
 
@@ -14,18 +13,9 @@ use serde::Deserialize;
 pub struct ReplicaSet {
     metadata: ObjectMeta,
     #[serde(default)]
-    spec: Spec,
+    spec: ReplicaSpec<LabelSelector>,
     #[serde(default)]
     status: ReplicaStatus,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Spec {
-    replicas: Option<i32>,
-    min_ready_seconds: i32,
-    selector: Option<LabelSelector>,
-    template: PodTemplate,
 }
 
 impl View for ReplicaSet {
@@ -41,23 +31,16 @@ impl HasMetadata for ReplicaSet {
 }
 
 impl ReplicaOwner for ReplicaSet {
+    type Selects = LabelSelector;
+
     const COUNTS_TERMINATING: bool = true;
 
-    fn replicas(&self) -> i32 {
-        // The API server fills in 1 as well.
-        self.spec.replicas.unwrap_or(1)
-    }
-
-    fn min_ready_seconds(&self) -> i32 {
-        self.spec.min_ready_seconds
+    fn spec(&self) -> &ReplicaSpec<LabelSelector> {
+        &self.spec
     }
 
     fn selector(&self) -> Result<Selector, String> {
         Selector::of(self.spec.selector.as_ref())
-    }
-
-    fn template(&self) -> &PodTemplate {
-        &self.spec.template
     }
 
     fn status(&self) -> &ReplicaStatus {

@@ -41,23 +41,43 @@ const NAMESPACE_TERMINATING: &str = "namespace-terminating";
 
 /// Something that keeps a number of equal pods.
 pub trait ReplicaOwner: HasMetadata {
+    /// How it says which pods are its own.
+    type Selects;
+
     /// Whether the status tells how many pods are terminating.
     const COUNTS_TERMINATING: bool;
 
-    /// How many pods are wanted.
-    fn replicas(&self) -> i32;
-
-    /// For how long a pod must be ready to be available.
-    fn min_ready_seconds(&self) -> i32;
+    /// The spec.
+    fn spec(&self) -> &ReplicaSpec<Self::Selects>;
 
     /// Which pods are its own.
     fn selector(&self) -> Result<Selector, String>;
 
-    /// What pods are made from.
-    fn template(&self) -> &PodTemplate;
-
     /// The status as it stands.
     fn status(&self) -> &ReplicaStatus;
+}
+
+/// Spec of an owner of replicas; how it selects pods is `S`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, bound = "S: Deserialize<'de> + Default")]
+pub struct ReplicaSpec<S> {
+    /// How many pods are wanted.
+    replicas: Option<i32>,
+    /// For how long a pod must be ready to be available.
+    pub min_ready_seconds: i32,
+    /// Which pods are its own.
+    pub selector: Option<S>,
+    /// What pods are made from.
+    #[serde(deserialize_with = "null_is_default")]
+    pub template: PodTemplate,
+}
+
+impl<S> ReplicaSpec<S> {
+    /// How many pods are wanted.
+    pub fn replicas(&self) -> i32 {
+        // The API server fills in 1 as well.
+        self.replicas.unwrap_or(1)
+    }
 }
 
 /// Status of an owner of replicas.
@@ -129,9 +149,9 @@ pub fn reconcile<O: ReplicaOwner>(ctx: &Ctx<'_>) -> Result<Plan> {
     }
     let mut failure = trouble.condition(ctx.now());
     if !meta.is_deleting() {
-        match difference(pods.len(), owner.replicas()) {
+        match difference(pods.len(), owner.spec().replicas()) {
             Difference::Create(_) if trouble.namespace_terminating => {}
-            Difference::Create(_) if owner.template().metadata.labels.is_empty() => {
+            Difference::Create(_) if owner.spec().template.metadata.labels.is_empty() => {
                 let text = "unable to create pods, no labels";
                 failure = Some(Condition::new(REPLICA_FAILURE, "True", "FailedCreate", text, ctx.now()));
             }
@@ -210,7 +230,7 @@ fn difference(present: usize, wanted: i32) -> Difference {
 fn creations<O: ReplicaOwner>(owner: &O, about: &About, count: usize) -> Result<Step> {
     let meta = owner.metadata();
     let reference = OwnerReference::controller(O::RESOURCE, &meta.name, &meta.uid);
-    let pod = owner.template().pod(&meta.namespace, reference);
+    let pod = owner.spec().template.pod(&meta.namespace, reference);
     let create = Action::create(PODS, &meta.namespace, "", &pod)?
         .tag("create")
         .on_success(about.normal("SuccessfulCreate", "Created pod: {name}"));
@@ -275,8 +295,8 @@ fn status_of<O: ReplicaOwner>(
     failure: Option<Condition>,
     now: Time,
 ) -> ReplicaStatus {
-    let template = Selector::of_labels(&owner.template().metadata.labels);
-    let min_ready = owner.min_ready_seconds();
+    let template = Selector::of_labels(&owner.spec().template.metadata.labels);
+    let min_ready = owner.spec().min_ready_seconds;
     let count = |which: &dyn Fn(&Pod) -> bool| number(pods.iter().filter(|pod| which(pod)).count());
     let mut conditions = owner.status().conditions.clone();
     match failure {
@@ -309,7 +329,7 @@ fn next_check<O: ReplicaOwner>(
     pods: &[Object<Pod>],
     now: Time,
 ) -> Option<Time> {
-    let min_ready = owner.min_ready_seconds();
+    let min_ready = owner.spec().min_ready_seconds;
     if min_ready <= 0 || status.ready_replicas == status.available_replicas {
         return None;
     }
