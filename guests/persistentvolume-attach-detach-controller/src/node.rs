@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use coxswain_sdk::resource::{NODES, VOLUME_ATTACHMENTS};
-use coxswain_sdk::{About, Action, Ask, Ctx, Error, Object, Plan, Query, Result, Step, Time, from_json};
+use coxswain_sdk::{About, Action, Ask, Ctx, Object, Plan, Query, Result, Step, Time};
 use serde_json::{Value, json};
 
 use crate::attachable::Attachable;
@@ -18,7 +18,7 @@ use crate::elsewhere::{Elsewhere, elsewhere, in_words};
 use crate::memory::{Memory, Told};
 use crate::migration::csi_of;
 use crate::options::Options;
-use crate::view::{Attachment, LiveNode, Node, Pod, Volume};
+use crate::view::{Attachment, Node, Pod, Volume};
 use crate::wants::{Wanted, Wants};
 
 /// Index of attachments by node.
@@ -295,17 +295,8 @@ impl Run<'_, '_> {
 
     /// Whether the kubelet has it in use, past the cache.
     fn is_in_use_live(&self, name: &str) -> Result<bool> {
-        match self.ctx.look_up(Ask::get(NODES, "", self.name))? {
-            Ok(text) => {
-                let node: LiveNode = from_json(&text)
-                    .map_err(|e| Error::Retry(format!("cannot read the live node {}: {e}", self.name)))?;
-                Ok(node.status.volumes_in_use.iter().any(|in_use| in_use == name))
-            }
-            Err(failure) if failure.status == 404 => Ok(false),
-            Err(failure) => {
-                Err(Error::Retry(format!("cannot read the live node {}: {}", self.name, failure.message)))
-            }
-        }
+        let node = self.ctx.find_live::<Node>(Ask::get(NODES, "", self.name))?;
+        Ok(node.is_some_and(|node| node.status.volumes_in_use.iter().any(|in_use| in_use == name)))
     }
 
     /// The plan: attachments, which do not wait for each other, and the list.

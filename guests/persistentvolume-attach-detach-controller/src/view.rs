@@ -338,20 +338,3 @@ pub struct AttachError {
 impl View for Attachment {
     const RESOURCE: Resource = VOLUME_ATTACHMENTS;
 }
-
-/// What is read of a node past the cache.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct LiveNode {
-    /// Status.
-    pub status: LiveStatus,
-}
-
-/// What is read of its status.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct LiveStatus {
-    /// Volumes that are, or are about to be, mounted.
-    #[serde(deserialize_with = "null_is_default")]
-    pub volumes_in_use: Vec<String>,
-}

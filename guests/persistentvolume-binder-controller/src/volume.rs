@@ -1,9 +1,8 @@
 //! What to do about a volume.
 
-use coxswain_sdk::contract::Failure;
 use coxswain_sdk::resource::PERSISTENT_VOLUME_CLAIMS;
 use coxswain_sdk::volumes::ClaimRef;
-use coxswain_sdk::{About, Ask, Ctx, Error, Object, Plan, Result, from_json};
+use coxswain_sdk::{About, Ask, Ctx, Object, Plan, Result};
 
 use crate::bind::{patch_volume, set_phase, unbind};
 use crate::names::{AVAILABLE, BOUND, FAILED, RELEASED, VOLUME_MISMATCH};
@@ -68,16 +67,7 @@ fn find_claim(ctx: &Ctx<'_>, volume: &Volume, claim_ref: &ClaimRef) -> Result<Op
 /// The claim of this very uid, past the cache.
 pub fn find_live(ctx: &Ctx<'_>, claim_ref: &ClaimRef) -> Result<Option<Claim>> {
     let ClaimRef { namespace, name, uid } = claim_ref;
-    let ask = Ask::get(PERSISTENT_VOLUME_CLAIMS, namespace, name).expecting_uid(uid);
-    match ctx.look_up(ask)? {
-        Ok(text) => from_json(&text)
-            .map(Some)
-            .map_err(|e| Error::Retry(format!("cannot read the live claim {namespace}/{name}: {e}"))),
-        Err(Failure { status: 404, .. }) => Ok(None),
-        Err(failure) => {
-            Err(Error::Retry(format!("cannot look for claim {namespace}/{name}: {}", failure.message)))
-        }
-    }
+    ctx.find_live(Ask::get(PERSISTENT_VOLUME_CLAIMS, namespace, name).expecting_uid(uid))
 }
 
 /// Whether its claim was found to be gone before.

@@ -2,7 +2,8 @@
 //! last of them.
 
 use coxswain_sdk::resource::{PODS, RESOURCE_CLAIMS};
-use coxswain_sdk::{Action, Ask, Ctx, Error, Object, Plan, Result, finalizer};
+use coxswain_sdk::{Action, Ask, Ctx, Object, Plan, Result, finalizer};
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use crate::view::{Claim, Pod};
@@ -62,13 +63,8 @@ fn is_given_up(ctx: &Ctx<'_>, claim: &Claim, entry: &Value) -> Result<bool> {
     }
     // The scheduler may know the pod before we do, so that it is gone must be
     // seen past the cache.
-    match ctx.look_up(Ask::get_metadata(PODS, namespace, name).expecting_uid(uid))? {
-        Ok(_) => Ok(false),
-        Err(failure) if failure.status == 404 => Ok(true),
-        Err(failure) => {
-            Err(Error::Retry(format!("cannot look for pod {namespace}/{name}: {}", failure.message)))
-        }
-    }
+    let live = ctx.find_live::<IgnoredAny>(Ask::get_metadata(PODS, namespace, name).expecting_uid(uid))?;
+    Ok(live.is_none())
 }
 
 /// Whether it was made for a pod that is done, or that another has replaced. A

@@ -240,6 +240,19 @@ impl<'a> Ctx<'a> {
         }
     }
 
+    /// Reads an object past the cache; None if there is none. Where that cannot
+    /// be told, the key is tried again.
+    pub fn find_live<T: DeserializeOwned>(&self, ask: Ask) -> Result<Option<T>> {
+        let what = ask.subject();
+        match self.look_up(ask)? {
+            Ok(text) => from_json(&text)
+                .map(Some)
+                .map_err(|e| Error::Retry(format!("cannot read {what} as the API server has it: {e}"))),
+            Err(failure) if failure.status == 404 => Ok(None),
+            Err(failure) => Err(Error::Retry(format!("cannot look for {what}: {}", failure.message))),
+        }
+    }
+
     /// Writes a line to the manager's log.
     pub fn log(&self, level: Level, message: &str) {
         self.snapshot.log(level, message);

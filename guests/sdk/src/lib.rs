@@ -67,7 +67,7 @@
 //! |---|---|
 //! | say what is read and written | [`Declaration`] |
 //! | read the cache, time, options, results | [`Ctx`], [`Query`], [`View`] |
-//! | read past the cache | [`Ctx::look_up`], [`Ctx::get_live`] |
+//! | read past the cache | [`Ctx::look_up`], [`Ctx::find_live`] |
 //! | write | [`Plan`], [`Step`], [`Action`], [`About`] for events |
 //! | adopt and release | [`claim`] |
 //! | make pods | [`template`] |

@@ -90,12 +90,21 @@ impl Ask {
         self
     }
 
+    /// What it asks for, in words: of an object, its resource and its name.
+    pub(crate) fn subject(&self) -> String {
+        match self {
+            Self::Get { resource, namespace, name, .. } if namespace.is_empty() => {
+                format!("{} {name}", name_of(resource))
+            }
+            Self::Get { resource, namespace, name, .. } => {
+                format!("{} {namespace}/{name}", name_of(resource))
+            }
+            _ => self.id(),
+        }
+    }
+
     /// The lookup's id: the question itself.
     pub fn id(&self) -> String {
-        let name_of = |resource: &ResourceId| match resource {
-            ResourceId::Named(resource) => resource.to_string(),
-            ResourceId::Number(number) => format!("#{number}"),
-        };
         match self {
             Self::Get { resource, namespace, name, subresource, metadata_only, uid } => {
                 let what = if *metadata_only { "get metadata" } else { "get" };
@@ -154,5 +163,12 @@ impl Ask {
             }),
             Self::Sign(sign) => contract::Ask::Sign(sign),
         })
+    }
+}
+
+fn name_of(resource: &ResourceId) -> String {
+    match resource {
+        ResourceId::Named(resource) => resource.to_string(),
+        ResourceId::Number(number) => format!("#{number}"),
     }
 }
