@@ -8,7 +8,7 @@
 
 use coxswain_sdk::resource::PODS;
 use coxswain_sdk::volumes::{Pod, pods_of_claim};
-use coxswain_sdk::{About, Action, Ask, Ctx, Object, Plan, Result, from_json};
+use coxswain_sdk::{About, Action, Ask, Ctx, Object, Plan, Result};
 use serde_json::{Value, json};
 
 use crate::bind::unbind;
@@ -156,8 +156,7 @@ fn scrubber(options: &Options, volume: &Volume) -> Option<Value> {
 
 /// The pod past the cache; null if there is none.
 fn live_pod(ctx: &Ctx<'_>, name: &str) -> Result<Value> {
-    let answer = ctx.look_up(Ask::get(PODS, NAMESPACE, name))?;
-    Ok(answer.ok().and_then(|text| from_json(&text).ok()).unwrap_or_default())
+    Ok(ctx.find_live(Ask::get(PODS, NAMESPACE, name))?.unwrap_or_default())
 }
 
 /// Whether this is a pod that is made here. Admission may add to it, so only
