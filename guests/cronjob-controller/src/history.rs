@@ -1,6 +1,7 @@
 //! Finished Jobs beyond the history limits.
 
 use coxswain_sdk::contract::Propagation;
+use coxswain_sdk::job::{COMPLETE, FAILED};
 use coxswain_sdk::resource::{CRON_JOBS, JOBS};
 use coxswain_sdk::{About, Action, Object};
 
@@ -9,8 +10,8 @@ use crate::view::{CronJob, Job};
 /// The finished Jobs that are too many, those that began first first.
 pub fn excess<'a>(cron_job: &CronJob, jobs: &'a [Object<Job>]) -> Vec<&'a Job> {
     let limits = [
-        ("Complete", cron_job.spec.successful_jobs_history_limit),
-        ("Failed", cron_job.spec.failed_jobs_history_limit),
+        (COMPLETE, cron_job.spec.successful_jobs_history_limit),
+        (FAILED, cron_job.spec.failed_jobs_history_limit),
     ];
     limits
         .into_iter()

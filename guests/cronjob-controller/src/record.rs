@@ -1,5 +1,6 @@
 //! The status that follows from the Jobs there are.
 
+use coxswain_sdk::job::COMPLETE;
 use coxswain_sdk::resource::{CRON_JOBS, JOBS};
 use coxswain_sdk::{About, Ask, Ctx, Error, Event, Object, Result, Time};
 
@@ -66,7 +67,7 @@ impl Record {
                     let message = format!("Saw completed job: {name}, condition: {end}");
                     self.events.extend(about.map(|about| about.normal("SawCompletedJob", message)));
                 }
-                if end == "Complete" {
+                if end == COMPLETE {
                     let latest = self.status.last_successful_time.max(job.status.completion_time);
                     self.status.last_successful_time = latest;
                 }

@@ -1,8 +1,9 @@
 //! What is read of CronJobs and Jobs.
 
+use coxswain_sdk::condition::BriefCondition;
 use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::{CRON_JOBS, JOBS};
-use coxswain_sdk::{ObjectMeta, Resource, StringMap, Time, View};
+use coxswain_sdk::{ObjectMeta, Resource, StringMap, Time, View, job};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -143,22 +144,11 @@ pub struct Scheduled {
 pub struct JobStatus {
     /// Conditions.
     #[serde(deserialize_with = "null_is_default")]
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<BriefCondition>,
     /// When it began.
     pub start_time: Option<Time>,
     /// When it completed.
     pub completion_time: Option<Time>,
-}
-
-/// What is read of a condition.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Condition {
-    /// What it is about.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// `True`, `False` or `Unknown`.
-    pub status: String,
 }
 
 impl View for Job {
@@ -168,8 +158,6 @@ impl View for Job {
 impl Job {
     /// How it ended: `Complete` or `Failed`. None while it has not.
     pub fn end(&self) -> Option<&str> {
-        let mut conditions = self.status.conditions.iter().filter(|condition| condition.status == "True");
-        let end = conditions.find(|condition| matches!(condition.kind.as_str(), "Complete" | "Failed"));
-        end.map(|condition| condition.kind.as_str())
+        job::end(&self.status.conditions).map(|end| end.kind.as_str())
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use coxswain_sdk::condition::{self, HasStatus as _};
 use coxswain_sdk::contract::PatchKind;
 use coxswain_sdk::resource::PODS;
 use coxswain_sdk::{Action, Ctx, Object, Plan, Query, Result, Step, Time};
@@ -39,8 +40,8 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
 /// ended, and for those that their kubelet is about to end, however long that
 /// takes.
 pub fn stale_from(pod: &Pod) -> Option<Time> {
-    let mark = pod.condition(DISRUPTION_TARGET)?;
-    let counts = mark.status == "True"
+    let mark = condition::find(&pod.status.conditions, DISRUPTION_TARGET)?;
+    let counts = mark.is_true()
         && mark.reason != "TerminationByKubelet"
         && !pod.metadata.is_deleting()
         && !pod.has_ended();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use coxswain_sdk::condition::{self, ReasonedCondition};
 use coxswain_sdk::intstr::IntOrString;
 use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::{
@@ -85,22 +86,7 @@ pub struct PodStatus {
     pub phase: String,
     /// Conditions.
     #[serde(deserialize_with = "null_is_default")]
-    pub conditions: Vec<Condition>,
-}
-
-/// What is read of a pod's condition.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Condition {
-    /// What it is about.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// `True`, `False` or `Unknown`.
-    pub status: String,
-    /// Why.
-    pub reason: String,
-    /// When it last changed its status.
-    pub last_transition_time: Option<Time>,
+    pub conditions: Vec<ReasonedCondition>,
 }
 
 impl View for Pod {
@@ -108,14 +94,9 @@ impl View for Pod {
 }
 
 impl Pod {
-    /// Its condition of a type.
-    pub fn condition(&self, kind: &str) -> Option<&Condition> {
-        self.status.conditions.iter().find(|condition| condition.kind == kind)
-    }
-
     /// Whether it is ready.
     pub fn is_ready(&self) -> bool {
-        self.condition("Ready").is_some_and(|ready| ready.status == "True")
+        condition::is_true(&self.status.conditions, "Ready")
     }
 
     /// Whether it has ended for good.

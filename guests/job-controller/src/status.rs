@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use coxswain_sdk::condition::{self, Condition};
+use coxswain_sdk::job::COMPLETE;
 use coxswain_sdk::{About, Event, Object, Time};
 use serde_json::Value;
 
@@ -13,7 +14,7 @@ use crate::manage::Work;
 use crate::tally::{Tally, number};
 use crate::track::{Tracked, clamped, count_untracked, track};
 use crate::verdict::Verdict;
-use crate::view::{COMPLETE, Job, JobStatus, Pod, SUSPENDED};
+use crate::view::{Job, JobStatus, Pod, SUSPENDED};
 
 /// How a Job stands, and is going to.
 pub struct Outlook<'a> {
@@ -79,7 +80,7 @@ impl<'a> Outlook<'a> {
 
     /// Whether the Job ends with more successes than asked for.
     pub fn has_too_many(&self, job: &Job) -> bool {
-        let complete = condition::find(&self.after.conditions, COMPLETE).is_some_and(Condition::is_true);
+        let complete = condition::is_true(&self.after.conditions, COMPLETE);
         self.ended && complete && job.spec.completions.is_some_and(|wanted| self.after.succeeded > wanted)
     }
 }
@@ -138,7 +139,7 @@ fn may_end(status: &JobStatus) -> bool {
 
 /// Sets the condition of a verdict, unless it stands.
 fn record(status: &mut JobStatus, kind: &str, verdict: &Verdict, now: Time) {
-    if condition::find(&status.conditions, kind).is_some_and(Condition::is_true) {
+    if condition::is_true(&status.conditions, kind) {
         return;
     }
     condition::remove(&mut status.conditions, kind);

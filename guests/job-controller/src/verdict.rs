@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use coxswain_sdk::Time;
 use coxswain_sdk::condition::{self, Condition};
+use coxswain_sdk::job::{COMPLETE, FAILED};
 
 use crate::failure_policy::Meaning;
 use crate::success_policy;
 use crate::tally::Tally;
-use crate::view::{COMPLETE, FAILED, FAILURE_TARGET, Job, SUCCESS_CRITERIA_MET};
+use crate::view::{FAILURE_TARGET, Job, SUCCESS_CRITERIA_MET};
 
 /// How a Job ends.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,12 +3,12 @@
 mod pod;
 
 use coxswain_sdk::claim::HasMetadata;
-use coxswain_sdk::condition::{self, Condition};
+use coxswain_sdk::condition::Condition;
 use coxswain_sdk::meta::{NoAnnotations, null_is_default};
 use coxswain_sdk::resource::JOBS;
 use coxswain_sdk::selector::LabelSelector;
 use coxswain_sdk::template::PodTemplate;
-use coxswain_sdk::{ObjectMeta, Resource, Time, View, from_json};
+use coxswain_sdk::{ObjectMeta, Resource, Time, View, from_json, job};
 use serde::{Deserialize, Serialize};
 
 pub use pod::{ContainerStatus, Pod};
@@ -16,10 +16,6 @@ pub use pod::{ContainerStatus, Pod};
 /// The finalizer that keeps a pod until it has been counted.
 pub const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
-/// Type of the condition of a Job that has succeeded.
-pub const COMPLETE: &str = "Complete";
-/// Type of the condition of a Job that has failed.
-pub const FAILED: &str = "Failed";
 /// Type of the condition of a Job that is going to succeed.
 pub const SUCCESS_CRITERIA_MET: &str = "SuccessCriteriaMet";
 /// Type of the condition of a Job that is going to fail.
@@ -233,8 +229,7 @@ impl Job {
 
     /// Whether it has succeeded or failed for good.
     pub fn is_finished(&self) -> bool {
-        let is = |kind| condition::find(&self.status.conditions, kind).is_some_and(Condition::is_true);
-        is(COMPLETE) || is(FAILED)
+        job::end(&self.status.conditions).is_some()
     }
 
     /// How many indexes there are, or pods must succeed. 0 where any is enough.

@@ -2,7 +2,7 @@
 
 use coxswain_sdk::contract::PatchKind;
 use coxswain_sdk::resource::PODS;
-use coxswain_sdk::{Action, Plan, Step, Time};
+use coxswain_sdk::{Action, Plan, Step, Time, condition};
 use serde_json::{Value, json};
 
 use crate::view::Pod;
@@ -52,7 +52,7 @@ fn mark_failed(pod: &Pod, disruption: Option<Disruption>, now: Time) -> Action {
     let meta = &pod.metadata;
     let mut status = json!({ "phase": "Failed", "observedGeneration": meta.generation });
     if let Some(disruption) = disruption {
-        status["conditions"] = json!([condition(pod, disruption, now)]);
+        status["conditions"] = json!([mark(pod, disruption, now)]);
         status["$setElementOrder/conditions"] = order(pod);
     }
     let body = json!({ "status": status });
@@ -73,8 +73,8 @@ fn order(pod: &Pod) -> Value {
     kinds.into_iter().map(|kind| json!({ "type": kind })).collect()
 }
 
-fn condition(pod: &Pod, Disruption { reason, message }: Disruption, now: Time) -> Value {
-    let mut condition = json!({
+fn mark(pod: &Pod, Disruption { reason, message }: Disruption, now: Time) -> Value {
+    let mut mark = json!({
         "type": KIND,
         "status": "True",
         "reason": reason,
@@ -82,8 +82,8 @@ fn condition(pod: &Pod, Disruption { reason, message }: Disruption, now: Time) -
         "observedGeneration": pod.metadata.generation,
     });
     // One that is true already keeps the time at which it became so.
-    if !pod.status.conditions.iter().any(|c| c.kind == KIND && c.status == "True") {
-        condition["lastTransitionTime"] = json!(now);
+    if !condition::is_true(&pod.status.conditions, KIND) {
+        mark["lastTransitionTime"] = json!(now);
     }
-    condition
+    mark
 }

@@ -1,5 +1,6 @@
 //! What is read of pods and nodes.
 
+use coxswain_sdk::condition::{self, BriefCondition};
 use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::{NODES, PODS};
 use coxswain_sdk::{Resource, Time, View};
@@ -58,18 +59,7 @@ pub struct PodStatus {
     pub reason: String,
     /// Conditions.
     #[serde(deserialize_with = "null_is_default")]
-    pub conditions: Vec<Condition>,
-}
-
-/// What is read of a condition.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Condition {
-    /// What it is about.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// `True`, `False` or `Unknown`.
-    pub status: String,
+    pub conditions: Vec<BriefCondition>,
 }
 
 impl View for Pod {
@@ -128,7 +118,7 @@ struct Taint {
 #[serde(default)]
 struct NodeStatus {
     #[serde(deserialize_with = "null_is_default")]
-    conditions: Vec<Condition>,
+    conditions: Vec<BriefCondition>,
 }
 
 impl View for Node {
@@ -139,8 +129,7 @@ impl Node {
     /// Whether an administrator says that it is shut down, and it does not say
     /// otherwise itself.
     pub fn is_out_of_service(&self) -> bool {
-        let ready = self.status.conditions.iter().find(|condition| condition.kind == "Ready");
-        let is_ready = ready.is_some_and(|condition| condition.status == "True");
-        !is_ready && self.spec.taints.iter().any(|taint| taint.key == "node.kubernetes.io/out-of-service")
+        !condition::is_true(&self.status.conditions, "Ready")
+            && self.spec.taints.iter().any(|taint| taint.key == "node.kubernetes.io/out-of-service")
     }
 }

@@ -1,10 +1,14 @@
 //! Conditions of a status.
 
+mod views;
+
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::time::Time;
+
+pub use views::{BriefCondition, DatedCondition, ReasonedCondition};
 
 /// A condition. Fields that this type does not name survive.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -91,9 +95,28 @@ impl Condition {
     }
 }
 
+/// What every condition says.
+pub trait HasStatus {
+    /// What it is about: its `type`.
+    fn kind(&self) -> &str;
+
+    /// `True`, `False` or `Unknown`.
+    fn status(&self) -> &str;
+
+    /// Whether its status is `True`.
+    fn is_true(&self) -> bool {
+        self.status() == "True"
+    }
+}
+
 /// The condition of this type.
-pub fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
-    conditions.iter().find(|condition| condition.kind == kind)
+pub fn find<'a, C: HasStatus>(conditions: &'a [C], kind: &str) -> Option<&'a C> {
+    conditions.iter().find(|condition| condition.kind() == kind)
+}
+
+/// Whether there is a condition of this type and its status is `True`.
+pub fn is_true<C: HasStatus>(conditions: &[C], kind: &str) -> bool {
+    find(conditions, kind).is_some_and(HasStatus::is_true)
 }
 
 /// Sets a condition. One with the same status and reason stays as it is; one

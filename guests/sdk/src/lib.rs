@@ -79,6 +79,7 @@
 //! | run only where `--controllers` names it | [`Declaration::off_by_default`] |
 //! | test with scenarios | `testing` (native builds only) |
 
+pub mod absent;
 #[doc(hidden)]
 pub mod bindings;
 pub mod bootstrap;
@@ -99,6 +100,7 @@ pub mod finalizer;
 pub mod gates;
 pub mod hash;
 pub mod intstr;
+pub mod job;
 mod lookup;
 mod manifest;
 pub mod merge;

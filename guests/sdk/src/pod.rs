@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::claim::HasMetadata;
+use crate::condition::{self, DatedCondition, HasStatus as _};
 use crate::meta::{ObjectMeta, StringMap, null_is_default};
 use crate::resource::{PODS, Resource};
 use crate::time::Time;
@@ -95,17 +96,7 @@ pub struct PodStatus {
 }
 
 /// What is read of a pod's condition.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodCondition {
-    /// What it is about.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// `True`, `False` or `Unknown`.
-    pub status: String,
-    /// When it last changed its status.
-    pub last_transition_time: Option<Time>,
-}
+pub type PodCondition = DatedCondition;
 
 /// What is read of a container's state.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -184,8 +175,7 @@ impl Pod {
 
 /// Of a pod's conditions the one that says that it is ready; None if it is not.
 pub fn ready(conditions: &[PodCondition]) -> Option<&PodCondition> {
-    let ready = conditions.iter().find(|condition| condition.kind == "Ready")?;
-    (ready.status == "True").then_some(ready)
+    condition::find(conditions, "Ready").filter(|ready| ready.is_true())
 }
 
 /// When a pod with these conditions is, or was, ready for so many seconds. None

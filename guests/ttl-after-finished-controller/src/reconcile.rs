@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use coxswain_sdk::contract::{Level, Propagation};
 use coxswain_sdk::resource::JOBS;
-use coxswain_sdk::{Action, Ctx, Error, Plan, Result, Time};
+use coxswain_sdk::{Action, Ctx, Error, Plan, Result, Time, job};
 
 use crate::view::Job;
 
@@ -57,9 +57,7 @@ pub fn fate(job: &Job) -> Fate {
     if job.metadata.is_deleting() {
         return Fate::Stays;
     }
-    let ended = |kind: &str| matches!(kind, "Complete" | "Failed");
-    let mut conditions = job.status.conditions.iter();
-    let Some(end) = conditions.find(|c| ended(&c.kind) && c.status == "True") else { return Fate::Stays };
+    let Some(end) = job::end(&job.status.conditions) else { return Fate::Stays };
     let Some(finished) = end.last_transition_time else { return Fate::Undated };
     // The API server refuses negative ones; one that slipped through is over.
     let ttl = Duration::from_secs(u64::try_from(ttl).unwrap_or(0));

@@ -1,8 +1,9 @@
 //! What is read of a Job.
 
+use coxswain_sdk::condition::DatedCondition;
 use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::JOBS;
-use coxswain_sdk::{ObjectMeta, Resource, Time, View};
+use coxswain_sdk::{ObjectMeta, Resource, View};
 use serde::Deserialize;
 
 /// A Job.
@@ -31,20 +32,7 @@ pub struct Spec {
 pub struct Status {
     /// Conditions.
     #[serde(deserialize_with = "null_is_default")]
-    pub conditions: Vec<Condition>,
-}
-
-/// What is read of a Job's condition.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Condition {
-    /// What it is about.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// `True`, `False` or `Unknown`.
-    pub status: String,
-    /// When it last changed its status.
-    pub last_transition_time: Option<Time>,
+    pub conditions: Vec<DatedCondition>,
 }
 
 impl View for Job {

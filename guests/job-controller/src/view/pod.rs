@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use coxswain_sdk::claim::HasMetadata;
+use coxswain_sdk::condition::{self, DatedCondition};
 use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::PODS;
 use coxswain_sdk::{ObjectMeta, Resource, Time, View};
@@ -68,25 +69,13 @@ pub struct PodStatus {
     pub phase: String,
     /// Conditions.
     #[serde(deserialize_with = "null_is_default")]
-    pub conditions: Vec<PodCondition>,
+    pub conditions: Vec<DatedCondition>,
     /// States of its containers.
     #[serde(deserialize_with = "null_is_default")]
     pub container_statuses: Vec<ContainerStatus>,
     /// States of its init containers.
     #[serde(deserialize_with = "null_is_default")]
     pub init_container_statuses: Vec<ContainerStatus>,
-}
-
-/// What is read of a pod's condition.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodCondition {
-    /// What it is about.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// `True`, `False` or `Unknown`.
-    pub status: String,
-    last_transition_time: Option<Time>,
 }
 
 /// What is read of a container's state.
@@ -156,13 +145,13 @@ impl Pod {
             || (self.metadata.is_deleting() && !self.has_succeeded() && !job.replaces_only_failed())
     }
 
-    fn ready_condition(&self) -> Option<&PodCondition> {
-        self.status.conditions.iter().find(|condition| condition.kind == "Ready")
+    fn ready_condition(&self) -> Option<&DatedCondition> {
+        condition::find(&self.status.conditions, "Ready")
     }
 
     /// Whether it is ready.
     pub fn is_ready(&self) -> bool {
-        self.ready_condition().is_some_and(|ready| ready.status == "True")
+        condition::is_true(&self.status.conditions, "Ready")
     }
 
     /// Its completion index.

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::address;
 use super::port::TCP;
 use super::service::{Service, ServicePort};
+use crate::condition::{self, DatedCondition};
 use crate::intstr::IntOrString;
 use crate::meta::{ObjectMeta, null_is_default};
 use crate::resource::{PODS, Resource};
@@ -91,7 +92,7 @@ pub struct PodStatus {
     pub pod_ips: Vec<PodIp>,
     /// Conditions.
     #[serde(deserialize_with = "null_is_default")]
-    pub conditions: Vec<PodCondition>,
+    pub conditions: Vec<DatedCondition>,
 }
 
 /// An address of a pod.
@@ -102,27 +103,14 @@ pub struct PodIp {
     pub ip: String,
 }
 
-/// What is read of a pod's condition.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodCondition {
-    /// What it is about.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// `True`, `False` or `Unknown`.
-    pub status: String,
-    /// When it last changed its status.
-    pub last_transition_time: Option<Time>,
-}
-
 impl Pod {
-    fn ready_condition(&self) -> Option<&PodCondition> {
-        self.status.conditions.iter().find(|condition| condition.kind == "Ready")
+    fn ready_condition(&self) -> Option<&DatedCondition> {
+        condition::find(&self.status.conditions, "Ready")
     }
 
     /// Whether it is ready.
     pub fn is_ready(&self) -> bool {
-        self.ready_condition().is_some_and(|ready| ready.status == "True")
+        condition::is_true(&self.status.conditions, "Ready")
     }
 
     /// When it last became ready, or ceased to be.
