@@ -5,6 +5,7 @@
 //! templates have equal hashes. Unequal hashes are never taken for unequal
 //! templates, nor the other way round: the hash is only a name.
 
+use coxswain_sdk::absent::reduce;
 use coxswain_sdk::hash::{Fnv32a, safe_encode};
 use coxswain_sdk::sort::sorted_by;
 use serde::{Deserialize, Deserializer};
@@ -12,22 +13,6 @@ use serde_json::{Value, json};
 
 /// Label that tells the pods of a Deployment's ReplicaSets apart.
 pub const HASH_LABEL: &str = "pod-template-hash";
-
-/// Fields of Kubernetes' types that are maps, or structs by value: empty is the
-/// same as absent. Elsewhere an empty object is a choice, as in `emptyDir: {}`.
-const EMPTY_IS_ABSENT: [&str; 11] = [
-    "annotations",
-    "labels",
-    "limits",
-    "matchLabels",
-    "metadata",
-    "nodeSelector",
-    "options",
-    "overhead",
-    "requests",
-    "resources",
-    "volumeAttributes",
-];
 
 /// A pod template: as it came, and reduced to what counts when comparing.
 #[derive(Clone, Debug, Default)]
@@ -99,24 +84,6 @@ impl Template {
     /// As it came.
     pub fn raw(&self) -> &Value {
         &self.raw
-    }
-}
-
-/// Takes out what the API takes for absent.
-fn reduce(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.values_mut().for_each(reduce);
-            let absent = |name: &str, value: &Value| match value {
-                Value::Null => true,
-                Value::Array(items) => items.is_empty(),
-                Value::Object(fields) => fields.is_empty() && EMPTY_IS_ABSENT.contains(&name),
-                Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-            };
-            fields.retain(|name, value| !absent(name, value));
-        }
-        Value::Array(items) => items.iter_mut().for_each(reduce),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
