@@ -1,6 +1,5 @@
 //! Pods that are made and deleted.
 
-use coxswain_sdk::contract::Failure;
 use coxswain_sdk::resource::PODS;
 use coxswain_sdk::{About, Action, Ctx, Object, Plan, Result, Step};
 
@@ -16,10 +15,8 @@ const CREATE: &str = "create";
 
 /// Tells what became of the last plan's pods.
 pub fn report(ctx: &Ctx<'_>, about: &About, memory: &mut Memory, plan: &mut Plan) {
-    let in_vain =
-        |failure: &Failure| failure.causes.iter().any(|cause| cause.reason == "NamespaceTerminating");
     for failure in ctx.failures(CREATE) {
-        if in_vain(failure) {
+        if failure.is_of_terminating_namespace() {
             memory.namespace_terminating = true;
         } else {
             plan.event(about.warning("FailedCreate", format!("Error creating: {}", failure.message)));

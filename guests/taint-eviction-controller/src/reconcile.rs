@@ -34,7 +34,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
             })
             .collect();
         let pods = ctx.list::<Pod>(Query::all().index(BY_NODE, &[&node.metadata.name]))?;
-        judge(ctx.now(), &pods, &borne, &before, &mut memory, &mut plan)?;
+        judge(ctx.now(), &pods, &borne, &before, &mut memory, &mut plan);
     }
     for (uid, waited) in &before.pods {
         if !waited.going && !memory.pods.contains_key(uid) {
@@ -60,7 +60,7 @@ fn judge(
     before: &Memory,
     memory: &mut Memory,
     plan: &mut Plan,
-) -> Result<()> {
+) {
     let mut due = Vec::new();
     for pod in pods {
         let meta = &pod.metadata;
@@ -92,7 +92,6 @@ fn judge(
         }
     }
     evict(now, &due, plan);
-    Ok(())
 }
 
 /// Lets pods say why they go; those that do are deleted.
