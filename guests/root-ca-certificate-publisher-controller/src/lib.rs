@@ -10,6 +10,7 @@ mod tests;
 
 use coxswain_sdk::contract::OptionKind;
 use coxswain_sdk::meta::null_is_default;
+use coxswain_sdk::namespace::Namespace;
 use coxswain_sdk::resource::{CONFIG_MAPS, NAMESPACES};
 use coxswain_sdk::{
     Action, Controller, Ctx, Declaration, Object, ObjectMeta, Plan, Resource, Result, StringMap, View,
@@ -23,43 +24,17 @@ const ROOT_CA_FILE: &str = "root-ca-file";
 const DESCRIPTION: &str = "kubernetes.io/description";
 const DESCRIPTION_TEXT: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
 const CREATE: &str = "create";
-/// Cause of a refusal in a namespace that is being deleted.
-const TERMINATING: &str = "NamespaceTerminating";
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Namespace {
-    metadata: ObjectMeta,
-    status: NamespaceStatus,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct NamespaceStatus {
-    phase: String,
-}
-
-impl View for Namespace {
-    const RESOURCE: Resource = NAMESPACES;
-}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ConfigMap {
-    metadata: Metadata,
+    metadata: ObjectMeta<Annotations>,
     #[serde(deserialize_with = "null_is_default")]
     data: StringMap,
 }
 
 impl View for ConfigMap {
     const RESOURCE: Resource = CONFIG_MAPS;
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Metadata {
-    #[serde(deserialize_with = "null_is_default")]
-    annotations: Annotations,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -94,7 +69,7 @@ impl Controller for RootCaCertificatePublisher {
         let mut plan = Plan::new();
         let bundle = ctx.option(ROOT_CA_FILE)?;
         let Some(namespace) = ctx.primary::<Namespace>()? else { return Ok(plan) };
-        if bundle.is_empty() || namespace.status.phase != "Active" {
+        if bundle.is_empty() || !namespace.is_active() {
             return Ok(plan);
         }
         let name = &namespace.metadata.name;
@@ -140,9 +115,7 @@ fn repair(namespace: &str, map: &Object<ConfigMap>, bundle: &str) -> Option<Acti
 /// Whether the API server knows that the namespace is being deleted before the
 /// cache does.
 fn is_terminating(ctx: &Ctx<'_>) -> bool {
-    ctx.failures(CREATE).any(|failure| {
-        failure.status == 404 || failure.causes.iter().any(|cause| cause.reason == TERMINATING)
-    })
+    ctx.failures(CREATE).any(|failure| failure.status == 404 || failure.is_of_terminating_namespace())
 }
 
 coxswain_sdk::export!(RootCaCertificatePublisher);

@@ -23,3 +23,15 @@ fn it_takes_the_content_of_a_file() {
     );
     assert_eq!(manifest.aliases, ["root-ca-cert-publisher"]);
 }
+
+#[test]
+fn it_reads_no_more_than_it_uses() {
+    let manifest = manifest_of::<RootCaCertificatePublisher>();
+    let fields: Vec<_> =
+        manifest.reads.iter().map(|read| (read.resource.resource.as_str(), read.fields.join(" "))).collect();
+    let expected = [
+        ("namespaces", "status.phase"),
+        ("configmaps", "data metadata.annotations.\"kubernetes.io/description\""),
+    ];
+    assert_eq!(fields, expected.map(|(resource, fields)| (resource, fields.to_owned())));
+}

@@ -107,6 +107,7 @@ pub mod merge;
 pub mod meta;
 pub mod migration;
 pub mod names;
+pub mod namespace;
 pub mod node_affinity;
 pub mod paths;
 mod plan;

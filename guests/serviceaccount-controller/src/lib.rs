@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod tests;
 
+use coxswain_sdk::contract::Failure;
+use coxswain_sdk::namespace::Namespace;
 use coxswain_sdk::resource::{NAMESPACES, SERVICE_ACCOUNTS};
 use coxswain_sdk::{Action, Controller, Ctx, Declaration, ObjectMeta, Plan, Resource, Result, View};
 use serde::Deserialize;
@@ -13,25 +15,6 @@ use serde_json::json;
 
 const DEFAULT: &str = "default";
 const CREATE: &str = "create";
-/// Cause of a refusal in a namespace that is being deleted.
-const TERMINATING: &str = "NamespaceTerminating";
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Namespace {
-    metadata: ObjectMeta,
-    status: NamespaceStatus,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct NamespaceStatus {
-    phase: String,
-}
-
-impl View for Namespace {
-    const RESOURCE: Resource = NAMESPACES;
-}
 
 /// Only whether it is there counts.
 #[derive(Debug, Deserialize)]
@@ -63,11 +46,10 @@ impl Controller for ServiceAccountController {
         let mut plan = Plan::new();
         let Some(namespace) = ctx.primary::<Namespace>()? else { return Ok(plan) };
         let name = &namespace.metadata.name;
-        if namespace.status.phase != "Active" || ctx.get::<ServiceAccount>(name, DEFAULT)?.is_some() {
+        if !namespace.is_active() || ctx.get::<ServiceAccount>(name, DEFAULT)?.is_some() {
             return Ok(plan);
         }
-        if ctx.failures(CREATE).any(|failure| failure.causes.iter().any(|cause| cause.reason == TERMINATING))
-        {
+        if ctx.failures(CREATE).any(Failure::is_of_terminating_namespace) {
             // The API server knows before the cache does; the phase will follow.
             return Ok(plan);
         }
