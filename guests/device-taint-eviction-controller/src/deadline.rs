@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use coxswain_sdk::{Ctx, Object, Query, Result, Time};
 
-use crate::view::{Claim, Granted, Pod, PodClaim, Slice, Taint, Toleration};
+use crate::view::{Claim, Granted, Pod, Slice, Taint, Toleration};
 
 /// Index of slices by driver and pool.
 pub const BY_POOL: &str = "pool";
@@ -15,11 +15,11 @@ const NO_EXECUTE: &str = "NoExecute";
 pub fn of_pod(ctx: &Ctx<'_>, pod: &Pod) -> Result<Option<Time>> {
     let mut earliest = None;
     for pod_claim in &pod.spec.resource_claims {
-        let Some((name, owned)) = claim_name(pod, pod_claim) else { continue };
+        let named = pod.named(pod_claim);
+        let Some(name) = named.claim() else { continue };
         let Some(claim) = ctx.get::<Claim>(&pod.metadata.namespace, name)? else { continue };
-        let uid = &pod.metadata.uid;
-        let reserved = claim.status.reserved_for.iter().any(|consumer| consumer.uid == *uid);
-        if !reserved || owned && !claim.metadata.is_controlled_by(uid) {
+        let reserved = claim.status.reserved_for.iter().any(|consumer| consumer.uid == pod.metadata.uid);
+        if !reserved || !named.is(&claim.metadata, &pod.metadata) {
             continue;
         }
         for device in claim.status.allocation.iter().flat_map(|allocation| &allocation.devices.results) {
@@ -28,15 +28,6 @@ pub fn of_pod(ctx: &Ctx<'_>, pod: &Pod) -> Result<Option<Time>> {
         }
     }
     Ok(earliest)
-}
-
-/// Name of the claim, and whether it was made for the pod.
-fn claim_name<'a>(pod: &'a Pod, pod_claim: &'a PodClaim) -> Option<(&'a str, bool)> {
-    if let Some(name) = &pod_claim.resource_claim_name {
-        return Some((name, false));
-    }
-    let made = pod.status.resource_claim_statuses.iter().find(|status| status.name == pod_claim.name)?;
-    made.resource_claim_name.as_deref().map(|name| (name, true))
 }
 
 /// The same of one device, by the newest slices of its pool.

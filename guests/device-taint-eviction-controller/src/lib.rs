@@ -14,6 +14,7 @@ mod tests;
 
 use coxswain_sdk::contract::PatchKind;
 use coxswain_sdk::resource::PODS;
+use coxswain_sdk::resource_claims::{POD_INDEX, with_pod_index};
 use coxswain_sdk::{About, Action, Controller, Ctx, Declaration, Object, Plan, Result, Time};
 use serde_json::json;
 
@@ -34,8 +35,8 @@ impl Controller for DeviceTaintEvictionController {
             .version(env!("CARGO_PKG_VERSION"))
             .state_format(1, &[])
             .concurrency(10, "concurrent-device-taint-eviction-syncs")
-            .keys_indexed("pods", &[PODS], &["resource-claims"])
-            .read_with::<Pod>(|read| read.index("resource-claims", &["spec.resourceClaims[*].name"]))
+            .keys_indexed("pods", &[PODS], &[POD_INDEX])
+            .read_with::<Pod>(with_pod_index)
             .read_with::<Claim>(|read| read.optional())
             .read_with::<Slice>(|read| {
                 read.optional().index(deadline::BY_POOL, &["spec.driver", "spec.pool.name"])

@@ -2,6 +2,7 @@
 
 use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::{PODS, RESOURCE_CLAIMS, RESOURCE_SLICES};
+use coxswain_sdk::resource_claims::{Named, PodClaimStatus};
 use coxswain_sdk::{ObjectMeta, Resource, Time, View};
 use serde::Deserialize;
 
@@ -50,16 +51,6 @@ pub struct PodStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// A claim that was made for a pod.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodClaimStatus {
-    /// Name within the pod.
-    pub name: String,
-    /// Name of the claim; None if none was needed.
-    pub resource_claim_name: Option<String>,
-}
-
 /// What is read of a condition.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -71,6 +62,14 @@ pub struct Condition {
     pub status: String,
     /// Why.
     pub reason: String,
+}
+
+impl Pod {
+    /// What it says about one of its claims.
+    pub fn named<'a>(&'a self, pod_claim: &'a PodClaim) -> Named<'a> {
+        let given = pod_claim.resource_claim_name.as_deref();
+        Named::of(&pod_claim.name, given, &self.status.resource_claim_statuses)
+    }
 }
 
 impl View for Pod {

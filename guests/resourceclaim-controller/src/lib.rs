@@ -14,6 +14,7 @@ mod view;
 mod tests;
 
 use coxswain_sdk::resource::{PODS, RESOURCE_CLAIMS};
+use coxswain_sdk::resource_claims::{POD_INDEX, with_pod_index};
 use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result};
 
 use view::{Claim, Pod, Template};
@@ -31,9 +32,9 @@ impl Controller for ResourceClaimController {
             .version(env!("CARGO_PKG_VERSION"))
             .event_component("resource_claim")
             .concurrency(10, "concurrent-resourceclaim-syncs")
-            .keys_indexed(POD_SOURCE, &[PODS], &["resource-claims"])
+            .keys_indexed(POD_SOURCE, &[PODS], &[POD_INDEX])
             .keys_objects("resourceclaims", &[RESOURCE_CLAIMS])
-            .read_with::<Pod>(|read| read.index("resource-claims", &["spec.resourceClaims[*].name"]))
+            .read_with::<Pod>(with_pod_index)
             .read_with::<Claim>(|read| read.optional())
             .read_with::<Template>(|read| read.optional())
             .write(RESOURCE_CLAIMS, "", &["create", "patch", "delete"])

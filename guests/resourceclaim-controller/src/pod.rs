@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use coxswain_sdk::contract::PatchKind;
 use coxswain_sdk::resource::{PODS, RESOURCE_CLAIMS};
+use coxswain_sdk::resource_claims::Named;
 use coxswain_sdk::{About, Action, Ctx, Object, Plan, Query, Result};
 use serde_json::{Value, json};
 
@@ -14,18 +15,6 @@ const FAILED: &str = "FailedResourceClaimCreation";
 const REMIND_AFTER: Duration = Duration::from_secs(1000);
 /// Room in a name for what is generated.
 const PREFIX_ROOM: usize = 57;
-
-/// What a pod says about one of its claims.
-enum Named<'a> {
-    /// It is this one. If it was made for the pod, the pod must own it.
-    As(&'a str, bool),
-    /// None is needed.
-    NotNeeded,
-    /// None was made so far.
-    Missing,
-    /// Nothing that is known here.
-    Unknown,
-}
 
 /// Reconciles a pod.
 pub fn reconcile(ctx: &Ctx<'_>, pod: &Pod) -> Result<Plan> {
@@ -83,23 +72,22 @@ enum Made {
 
 fn make(ctx: &Ctx<'_>, pod: &Pod, pod_claim: &PodClaim) -> Result<Made> {
     let meta = &pod.metadata;
-    match named(pod, pod_claim) {
-        Named::NotNeeded => return Ok(Made::Nothing),
-        Named::Unknown => {
-            let text = format!(
-                "checking for claim before creating it: pod \"{}/{}\", spec.resourceClaim {:?}: none of the \
-                 supported fields are set",
-                meta.namespace, meta.name, pod_claim.name
-            );
-            return Ok(Made::Trouble(text));
+    if pod_claim.resource_claim_name.is_none() && pod_claim.resource_claim_template_name.is_none() {
+        return Ok(Made::Trouble(format!(
+            "checking for claim before creating it: pod \"{}/{}\", spec.resourceClaim {:?}: none of the \
+             supported fields are set",
+            meta.namespace, meta.name, pod_claim.name
+        )));
+    }
+    let named = pod.named(pod_claim);
+    if named == Named::NotNeeded {
+        return Ok(Made::Nothing);
+    }
+    if let Some(name) = named.claim() {
+        let claim = ctx.get::<Claim>(&meta.namespace, name)?;
+        if claim.is_some_and(|claim| named.is(&claim.metadata, meta)) {
+            return Ok(Made::Nothing);
         }
-        Named::As(name, owned) => {
-            let claim = ctx.get::<Claim>(&meta.namespace, name)?;
-            if claim.is_some_and(|claim| !owned || claim.metadata.is_controlled_by(&meta.uid)) {
-                return Ok(Made::Nothing);
-            }
-        }
-        Named::Missing => {}
     }
     let Some(template) = &pod_claim.resource_claim_template_name else { return Ok(Made::Nothing) };
     let owned = ctx.list::<Claim>(Query::all().namespace(&meta.namespace).controlled_by(&meta.uid))?;
@@ -117,33 +105,18 @@ fn make(ctx: &Ctx<'_>, pod: &Pod, pod_claim: &PodClaim) -> Result<Made> {
     Ok(Made::Create(Action::create(RESOURCE_CLAIMS, &meta.namespace, "", &claim)?.tag("create")))
 }
 
-fn named<'a>(pod: &'a Pod, pod_claim: &'a PodClaim) -> Named<'a> {
-    if let Some(name) = &pod_claim.resource_claim_name {
-        return Named::As(name, false);
-    }
-    if pod_claim.resource_claim_template_name.is_none() {
-        return Named::Unknown;
-    }
-    let said = pod.status.resource_claim_statuses.iter().find(|status| status.name == pod_claim.name);
-    match said.map(|status| status.resource_claim_name.as_deref()) {
-        None | Some(Some("")) => Named::Missing,
-        Some(None) => Named::NotNeeded,
-        Some(Some(name)) => Named::As(name, true),
-    }
-}
-
 /// Reserves claims for a pod that somebody else than the scheduler has bound to
 /// a node.
 fn reserve(ctx: &Ctx<'_>, pod: &Pod, plan: &mut Plan) -> Result<()> {
     let meta = &pod.metadata;
     for pod_claim in &pod.spec.resource_claims {
-        let (name, owned) = match named(pod, pod_claim) {
-            Named::As(name, owned) => (name, owned),
-            Named::NotNeeded => continue,
-            Named::Missing | Named::Unknown => return Ok(()),
-        };
+        let named = pod.named(pod_claim);
+        if named == Named::NotNeeded {
+            continue;
+        }
+        let Some(name) = named.claim() else { return Ok(()) };
         let Some(claim) = ctx.get::<Claim>(&meta.namespace, name)? else { return Ok(()) };
-        if owned && !claim.metadata.is_controlled_by(&meta.uid) {
+        if !named.is(&claim.metadata, meta) {
             return Ok(());
         }
         let reserved = claim.status.reserved_for.iter().any(|entry| entry["uid"] == json!(meta.uid));

@@ -3,6 +3,7 @@
 use coxswain_sdk::claim::HasMetadata;
 use coxswain_sdk::meta::{NoAnnotations, OwnerReference, StringMap, null_is_default};
 use coxswain_sdk::resource::{PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS};
+use coxswain_sdk::resource_claims::{Named, PodClaimStatus};
 use coxswain_sdk::{ObjectMeta, Resource, View};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -57,17 +58,13 @@ pub struct PodStatus {
     pub resource_claim_statuses: Vec<PodClaimStatus>,
 }
 
-/// A claim that was made for a pod.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodClaimStatus {
-    /// Name within the pod.
-    pub name: String,
-    /// Name of the claim; None if none was needed.
-    pub resource_claim_name: Option<String>,
-}
-
 impl Pod {
+    /// What it says about one of its claims.
+    pub fn named<'a>(&'a self, pod_claim: &'a PodClaim) -> Named<'a> {
+        let given = pod_claim.resource_claim_name.as_deref();
+        Named::of(&pod_claim.name, given, &self.status.resource_claim_statuses)
+    }
+
     /// Whether it runs no more, and never will again.
     pub fn is_done(&self) -> bool {
         matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
@@ -110,7 +107,8 @@ pub struct ClaimStatus {
     pub allocation: Option<Allocation>,
 }
 
-/// That a claim got devices. The time is all that is read of them.
+/// That a claim got devices. Of each only the request is read, for something must
+/// be: a view that asks for no field of the allocation would keep all of it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Allocation {

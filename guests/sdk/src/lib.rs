@@ -118,6 +118,7 @@ pub mod ranking;
 mod reader;
 pub mod replicas;
 pub mod resource;
+pub mod resource_claims;
 pub mod revisions;
 pub mod selector;
 pub mod service_account;
