@@ -12,9 +12,8 @@ mod view;
 mod tests;
 
 use coxswain_sdk::migration::BuiltIn;
-use coxswain_sdk::quantity::Quantity;
 use coxswain_sdk::resource::PERSISTENT_VOLUME_CLAIMS;
-use coxswain_sdk::{About, Action, Controller, Ctx, Declaration, Plan, Result};
+use coxswain_sdk::{About, Action, Controller, Ctx, Declaration, Object, Plan, Result};
 use serde_json::json;
 
 use view::{Claim, Volume};
@@ -44,14 +43,12 @@ impl Controller for PersistentVolumeExpanderController {
     fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
         let mut plan = Plan::new();
         let Some(claim) = ctx.primary::<Claim>()? else { return Ok(plan) };
-        if !wants_to_grow(ctx, &claim)? {
+        let Some(volume) = volume_to_grow(ctx, &claim)? else {
             if ctx.state().is_some() {
                 plan.clear();
             }
             return Ok(plan);
-        }
-        // wants_to_grow has seen it.
-        let Some(volume) = ctx.get::<Volume>("", &claim.spec.volume_name)? else { return Ok(plan) };
+        };
         let about = About::of::<Claim, _>(&claim.metadata);
         let text = match volume.spec.migrated() {
             Some(BuiltIn { name, driver }) => {
@@ -72,7 +69,7 @@ impl Controller for PersistentVolumeExpanderController {
             }
             None => "waiting for an external controller to expand this PVC".to_owned(),
         };
-        let sizes = format!("{} of {}", size(claim.has()), size(claim.wants()));
+        let sizes = format!("{} of {}", claim.has(), claim.wants());
         if ctx.state() != Some(&sizes) {
             plan.event(about.normal(EXTERNAL_EXPANDING, text));
             plan.keep(sizes);
@@ -81,24 +78,22 @@ impl Controller for PersistentVolumeExpanderController {
     }
 }
 
-fn size(size: Quantity) -> String {
-    size.to_string()
-}
-
-/// Whether the claim is bound to a volume that should be larger, or that has
-/// grown while the file system in it has yet to.
-fn wants_to_grow(ctx: &Ctx<'_>, claim: &Claim) -> Result<bool> {
+/// The volume that the claim is bound to, if it should be larger, or has grown
+/// while the file system in it has yet to.
+fn volume_to_grow(ctx: &Ctx<'_>, claim: &Claim) -> Result<Option<Object<Volume>>> {
     if claim.status.phase != BOUND || claim.spec.volume_name.is_empty() {
-        return Ok(false);
+        return Ok(None);
     }
-    let Some(volume) = ctx.get::<Volume>("", &claim.spec.volume_name)? else { return Ok(false) };
     let meta = &claim.metadata;
-    let bound = volume
-        .spec
-        .claim_ref
-        .as_ref()
-        .is_some_and(|claim_ref| claim_ref.uid == meta.uid && claim_ref.namespace == meta.namespace);
-    Ok(bound && (claim.wants() > claim.has() || volume.metadata.annotations.pre_resize_capacity.is_some()))
+    let volume = ctx.get::<Volume>("", &claim.spec.volume_name)?;
+    Ok(volume.filter(|volume| {
+        let bound = volume
+            .spec
+            .claim_ref
+            .as_ref()
+            .is_some_and(|claim_ref| claim_ref.uid == meta.uid && claim_ref.namespace == meta.namespace);
+        bound && (claim.wants() > claim.has() || volume.metadata.annotations.pre_resize_capacity.is_some())
+    }))
 }
 
 coxswain_sdk::export!(PersistentVolumeExpanderController);
