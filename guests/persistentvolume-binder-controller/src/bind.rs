@@ -10,7 +10,7 @@ use coxswain_sdk::{Action, Error, Object, Plan, Result};
 use serde_json::{Map, Value, json};
 
 use crate::matching::is_for;
-use crate::names::{BIND_COMPLETED, BOUND, BOUND_BY_CONTROLLER, PENDING};
+use crate::names::{AVAILABLE, BIND_COMPLETED, BOUND, BOUND_BY_CONTROLLER, PENDING};
 use crate::view::{Capacity, Claim, ClaimStatus, Volume, VolumeStatus};
 
 /// Adds what is missing for the two to be bound to each other.
@@ -85,22 +85,27 @@ pub fn bound_status(volume: &Volume, claim: &Claim) -> Result<ClaimStatus> {
     Ok(status)
 }
 
+/// The reference that a volume has to its claim.
+pub fn claim_ref(claim: &Claim) -> Value {
+    let meta = &claim.metadata;
+    json!({
+        "apiVersion": PERSISTENT_VOLUME_CLAIMS.api_version(),
+        "kind": PERSISTENT_VOLUME_CLAIMS.kind,
+        "namespace": meta.namespace,
+        "name": meta.name,
+        "uid": meta.uid,
+    })
+}
+
 /// What a volume lacks to be bound to the claim.
 fn volume_patch(volume: &Volume, claim: &Claim) -> Option<Value> {
-    let meta = &claim.metadata;
-    let complete = |uid: &str| uid == meta.uid;
+    let reserved = is_for(volume, claim);
+    let has_uid = volume.spec.claim_ref.as_ref().is_some_and(|there| there.uid == claim.metadata.uid);
     let mut patch = Map::new();
-    if !is_for(volume, claim) || !volume.spec.claim_ref.as_ref().is_some_and(|there| complete(&there.uid)) {
-        let claim_ref = json!({
-            "apiVersion": PERSISTENT_VOLUME_CLAIMS.api_version(),
-            "kind": PERSISTENT_VOLUME_CLAIMS.kind,
-            "namespace": meta.namespace,
-            "name": meta.name,
-            "uid": meta.uid,
-        });
-        patch.insert("spec".to_owned(), json!({ "claimRef": claim_ref }));
+    if !reserved || !has_uid {
+        patch.insert("spec".to_owned(), json!({ "claimRef": claim_ref(claim) }));
     }
-    if !is_for(volume, claim) && volume.metadata.annotations.bound_by_controller.is_none() {
+    if !reserved && volume.metadata.annotations.bound_by_controller.is_none() {
         patch.insert("metadata".to_owned(), json!({ "annotations": { BOUND_BY_CONTROLLER: "yes" } }));
     }
     (!patch.is_empty()).then_some(Value::Object(patch))
@@ -135,6 +140,6 @@ pub fn unbind(plan: &mut Plan, volume: &Object<Volume>) -> Result<()> {
         json!({ "spec": { "claimRef": { "uid": null } } })
     };
     plan.then(patch_volume(volume, &body).tag("unbind"));
-    plan.then(set_phase(volume, crate::names::AVAILABLE, "")?);
+    plan.then(set_phase(volume, AVAILABLE, "")?);
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! Volumes that are directories of the node: for trying things out on one
 //! machine. Only the object is made; the container runtime makes the directory.
 
-use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
+use coxswain_sdk::resource::PERSISTENT_VOLUMES;
 use coxswain_sdk::{About, Action, Ctx, Object, Plan, Result};
 use serde_json::{Value, json};
 
-use crate::bind::patch_claim;
+use crate::bind::{claim_ref, patch_claim};
 use crate::names::{
     BOUND_BY_CONTROLLER, IN_TREE_FINALIZER, PROVISIONED_BY, PROVISIONING_FAILED, PROVISIONING_SUCCEEDED,
 };
@@ -73,7 +73,7 @@ pub fn provision(
 }
 
 fn volume(name: &str, claim: &Claim, class: &Class) -> Value {
-    let (meta, spec) = (&claim.metadata, &claim.spec);
+    let spec = &claim.spec;
     let policy = class.reclaim_policy.as_deref().unwrap_or(DELETE);
     let once = vec!["ReadWriteOnce".to_owned()];
     let modes = if spec.access_modes.is_empty() { &once } else { &spec.access_modes };
@@ -91,14 +91,8 @@ fn volume(name: &str, claim: &Claim, class: &Class) -> Value {
         "spec": {
             "accessModes": modes,
             "capacity": spec.resources.requests,
-            "claimRef": {
-                "apiVersion": PERSISTENT_VOLUME_CLAIMS.api_version(),
-                "kind": PERSISTENT_VOLUME_CLAIMS.kind,
-                "namespace": meta.namespace,
-                "name": meta.name,
-                "uid": meta.uid,
-            },
-            "hostPath": { "path": format!("/tmp/hostpath_pv/{}", meta.uid) },
+            "claimRef": claim_ref(claim),
+            "hostPath": { "path": format!("/tmp/hostpath_pv/{}", claim.metadata.uid) },
             "persistentVolumeReclaimPolicy": policy,
             "storageClassName": class.metadata.name,
         },
