@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use coxswain_sdk::Time;
+use coxswain_sdk::meta::StringMap;
 use coxswain_sdk::quantity::Quantity;
 
 use crate::rules::Tolerances;
@@ -196,11 +197,10 @@ pub fn requests(
 }
 
 fn requested(pod: &Pod, resource: &str, container: &str) -> Result<i64, String> {
-    let milli = |text: &String| Quantity::parse(text).map_or(0, |quantity| quantity.milli_value());
-    if container.is_empty() {
-        if let Some(own) = pod.spec.resources.requests.get(resource) {
-            return Ok(milli(own).saturating_add(pod.spec.overhead.get(resource).map_or(0, milli)));
-        }
+    if container.is_empty() && !pod.spec.resources.requests.is_empty() {
+        let whole = as_a_whole(pod, resource);
+        return whole
+            .ok_or_else(|| format!("missing pod-level request for {resource} in Pod {}", pod.metadata.name));
     }
     let beside = pod.spec.init_containers.iter().filter(|init| init.restart_policy == "Always");
     let containers = pod.spec.containers.iter().map(|c| (&c.name, &c.resources));
@@ -222,6 +222,31 @@ fn requested(pod: &Pod, resource: &str, container: &str) -> Result<i64, String> 
     } else {
         Err(format!("container {container} not found in Pod {}", pod.metadata.name))
     }
+}
+
+fn milli(text: &str) -> i64 {
+    Quantity::parse(text).map_or(0, |quantity| quantity.milli_value())
+}
+
+/// What a pod that has requests of its own requests: where they leave a resource
+/// out, what its containers need at once. None if nobody requests any.
+fn as_a_whole(pod: &Pod, resource: &str) -> Option<i64> {
+    let of = |requests: &StringMap| requests.get(resource).map(|text| milli(text));
+    let sum = |a: Option<i64>, b: Option<i64>| a.map_or(b, |a| Some(a.saturating_add(b.unwrap_or(0))));
+    let spec = &pod.spec;
+    let needed = of(&spec.resources.requests).or_else(|| {
+        let (mut beside, mut first) = (None, None);
+        for init in &spec.init_containers {
+            let with_those_before = sum(beside, of(&init.resources.requests));
+            first = first.max(with_those_before);
+            if init.restart_policy == "Always" {
+                beside = with_those_before;
+            }
+        }
+        let all = spec.containers.iter().fold(beside, |all, c| sum(all, of(&c.resources.requests)));
+        all.max(first)
+    });
+    sum(needed, of(&spec.overhead))
 }
 
 /// The size that one value calls for, which all pods share.
@@ -249,10 +274,11 @@ pub fn by_total(
     Ok((usage * ready as f64).ceil() as i32)
 }
 
-/// The size at which each pod has its share of one value; and the share now.
+/// The size at which each pod has its share of one value; and the share now,
+/// which is all of it while there is no pod yet.
 pub fn by_share(replicas: i32, total: i64, target: i64, tolerances: Tolerances) -> (i32, i64) {
     let usage = total as f64 / (target as f64 * f64::from(replicas));
     let wanted =
         if tolerances.holds(usage) { replicas } else { (total as f64 / target as f64).ceil() as i32 };
-    (wanted, (total as f64 / f64::from(replicas)).ceil() as i64)
+    (wanted, (total as f64 / f64::from(replicas.max(1))).ceil() as i64)
 }

@@ -16,8 +16,21 @@ use crate::view::TargetRef;
 
 /// Versions of the custom metrics API, in the order in which they are tried.
 pub const CUSTOM_VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];
-/// The time a custom metric is an average of, where it does not say.
-const DEFAULT_WINDOW: Duration = Duration::from_secs(60);
+/// What servers answer for a path that they do not have at all.
+const NOT_SERVED: [&str; 2] = ["404 page not found", "the server could not find the requested resource"];
+
+/// Whether what refused is an API that is there.
+pub fn is_served(failure: &Failure) -> bool {
+    failure.status != 404 || !NOT_SERVED.contains(&failure.message.trim())
+}
+
+/// The failure of the last version of the custom metrics API, in words of its own where there is no such API.
+pub fn of_custom(mut failure: Failure) -> Failure {
+    if !is_served(&failure) {
+        "no custom metrics API (custom.metrics.k8s.io) registered".clone_into(&mut failure.message);
+    }
+    failure
+}
 
 /// A part of a query, escaped.
 fn escaped(text: &str) -> String {
@@ -146,8 +159,8 @@ pub fn pod_values(answer: &Result<String, Failure>) -> Result<Values, String> {
     for item in items(answer, "custom")? {
         let name = item["describedObject"]["name"].as_str();
         let (Some(milli), Some(name)) = (milli(&item["value"]), name) else { continue };
-        let window = item["windowSeconds"].as_u64().map_or(DEFAULT_WINDOW, Duration::from_secs);
-        values.insert(name.to_owned(), Value { milli, at: time(&item["timestamp"]), window });
+        // Only of CPU does it matter when a value was taken.
+        values.insert(name.to_owned(), Value { milli, at: None, window: Duration::ZERO });
     }
     Ok(values)
 }

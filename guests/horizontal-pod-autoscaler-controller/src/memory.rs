@@ -47,16 +47,25 @@ impl Memory {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Drops recommendations older than one window, and scalings older than another.
-    pub fn forget(&mut self, now: i64, window: i64, added: i64, removed: i64) {
-        let within = |length: i64| move |sample: &Sample| sample.1 >= now.saturating_sub(length);
-        self.recommended.retain(within(window));
-        self.added.retain(within(added));
-        self.removed.retain(within(removed));
+    /// Notes a recommendation. Of equal ones in a row the last is kept: a window
+    /// that reaches any of them reaches that one.
+    pub fn recommend(&mut self, size: i32, now: i64) {
+        match self.recommended.last_mut() {
+            Some(last) if last.0 == size => last.1 = now,
+            _ => self.recommended.push(Sample(size, now)),
+        }
     }
 
-    /// Notes that the size was changed.
-    pub fn scaled(&mut self, from: i32, to: i32, now: i64) {
+    /// Drops recommendations older than a window.
+    pub fn forget(&mut self, now: i64, window: i64) {
+        self.recommended.retain(|sample| sample.1 >= now.saturating_sub(window));
+    }
+
+    /// Notes that the size was changed, and drops what is older than the longest period.
+    pub fn scaled(&mut self, from: i32, to: i32, now: i64, period: i64) {
+        for samples in [&mut self.added, &mut self.removed] {
+            samples.retain(|sample| sample.1 >= now.saturating_sub(period));
+        }
         if to > from {
             self.added.push(Sample(to.saturating_sub(from), now));
         } else {
@@ -64,13 +73,11 @@ impl Memory {
         }
     }
 
-    /// Takes back what was noted last: it was not done.
+    /// Takes back the change of size that the last look noted: it was not made.
     pub fn not_scaled(&mut self) {
-        let at = |samples: &[Sample]| samples.last().map_or(i64::MIN, |sample| sample.1);
-        if at(&self.added) > at(&self.removed) {
-            self.added.pop()
-        } else {
-            self.removed.pop()
-        };
+        let last = self.last;
+        for samples in [&mut self.added, &mut self.removed] {
+            samples.retain(|sample| sample.1 != last);
+        }
     }
 }

@@ -122,13 +122,48 @@ impl<'a> Metric<'a> {
             "External" => Ok(fetch::external_path(namespace, self.name(), &self.selector()?)),
             "Object" => {
                 let object = self.object();
-                let resource = target::metric_resource(ctx, &object)
-                    .map_err(|why| format!("unable to fetch metrics from custom metrics API: {why}"))?;
+                let resource = target::metric_resource(ctx, &object).map_err(|why| {
+                    self.not_got(&format!("unable to fetch metrics from custom metrics API: {why}"), judge)
+                })?;
                 let of_metric = self.selector()?;
                 Ok(fetch::object_path(version, namespace, &resource, &object, self.name(), &of_metric))
             }
             other => Err(format!("unknown metric source type {other:?}")),
         }
+    }
+
+    /// Why a metric of an object, or of no object at all, has no value.
+    fn not_got(&self, why: &str, judge: &Judge<'_>) -> String {
+        let (name, namespace) = (self.name(), judge.namespace);
+        if self.kind() == "External" {
+            return format!(
+                "unable to get external metric {namespace}/{name}/{}: {why}",
+                self.shown_selector()
+            );
+        }
+        let TargetRef { kind, name: object, .. } = self.object();
+        format!("unable to get metric {name}: {why} on {kind} {namespace}/{object}")
+    }
+
+    /// Its selector as messages print one beside a metric's name.
+    fn shown_selector(&self) -> String {
+        let selector = &self.source["metric"]["selector"];
+        let Ok(selector) = serde_json::from_value::<Option<LabelSelector>>(selector.clone()) else {
+            return selector.to_string();
+        };
+        let Some(LabelSelector { match_labels, match_expressions }) = selector else {
+            return "nil".to_owned();
+        };
+        let labels: String = match_labels.iter().map(|(label, value)| format!("{label}: {value},")).collect();
+        let expressions = match_expressions.iter().map(|e| {
+            let (key, operator, values) = (&e.key, &e.operator, e.values.join(" "));
+            format!("LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{values}],}},")
+        });
+        format!(
+            "&LabelSelector{{MatchLabels:map[string]string{{{labels}}},\
+             MatchExpressions:[]LabelSelectorRequirement{{{}}},}}",
+            expressions.collect::<String>()
+        )
     }
 
     fn is_custom(&self) -> bool {
@@ -137,17 +172,26 @@ impl<'a> Metric<'a> {
 
     /// The failure in the words of its kind.
     fn fault(&self, message: String) -> Fault {
-        let whole = match self.kind() {
-            "Object" => format!("failed to get object metric value: {message}"),
-            "Pods" => format!("failed to get pods metric value: {message}"),
-            "Resource" => format!("failed to get {} resource metric value: {message}", self.name()),
+        let name = self.name();
+        let mut whole = match self.kind() {
+            "Object" => "failed to get object metric value: ".to_owned(),
+            "Pods" => "failed to get pods metric value: ".to_owned(),
+            "Resource" => format!("failed to get {name} resource metric value: "),
             "ContainerResource" => {
                 let container = self.source["container"].as_str().unwrap_or_default();
-                format!("failed to get {container} container metric value: {message}")
+                format!("failed to get {container} container metric value: ")
             }
-            "External" => format!("failed to get {} external metric value: {message}", self.name()),
-            _ => message.clone(),
+            "External" => format!("failed to get {name} external metric value: "),
+            _ => String::new(),
         };
+        let set = |field| self.target(field).is_some();
+        match self.kind() {
+            "Object" if set("averageValue") => whole += &format!("failed to get {name} object metric: "),
+            "External" if set("averageValue") => whole += &format!("failed to get {name} external metric: "),
+            "External" if set("value") => whole += &format!("failed to get external metric {name}: "),
+            _ => {}
+        }
+        whole += &message;
         Fault { reason: self.reason, message, whole }
     }
 }
@@ -185,9 +229,6 @@ pub fn judge(ctx: &Ctx<'_>, metrics: &[Value], judge: &Judge<'_>) -> Result<Verd
     let lower = best.as_ref().is_none_or(|(replicas, _)| *replicas < judge.scale.spec.replicas);
     // Half the truth is enough to grow, and not to shrink.
     verdict.wanted = if verdict.faults.is_empty() || !lower { best } else { None };
-    if metrics.is_empty() {
-        verdict.wanted = None;
-    }
     Ok(verdict)
 }
 
@@ -212,10 +253,10 @@ fn ask(ctx: &Ctx<'_>, metrics: &[Metric<'_>], judge: &Judge<'_>) -> Result<Answe
     let answers = paths.into_iter().zip(older).map(|(path, older)| {
         let path = path?;
         let newer = found[&path].clone();
-        // Where neither is served, the newer one's answer is the one to show.
         Ok(match older.map(|older| found_older[&older].clone()) {
-            Some(older @ Ok(_)) => older,
-            _ => newer,
+            Some(Err(older)) if !fetch::is_served(&older) => newer.map_err(fetch::of_custom),
+            Some(older) => older,
+            None => newer,
         })
     });
     Ok(answers.collect())
@@ -314,7 +355,8 @@ fn identifier(metric: &Metric<'_>) -> Value {
 fn pods(metric: &Metric<'_>, answer: &Result<String, Failure>, judge: &Judge<'_>) -> Result<Said, String> {
     let name = metric.name();
     let values = fetch::pod_values(answer).map_err(|why| format!("unable to get metric {name}: {why}"))?;
-    let target = Target::Average(metric.target("averageValue").unwrap_or_default());
+    let target = metric.target("averageValue").map(Target::Average);
+    let target = target.ok_or("invalid pods metric source: no average value target was set")?;
     let none = || Ok(BTreeMap::new());
     let rules = (judge.readiness, judge.tolerances);
     let proposal = calc::by_pods(judge.scale.spec.replicas, values, judge.pods, target, false, none, rules)?;
@@ -323,27 +365,9 @@ fn pods(metric: &Metric<'_>, answer: &Result<String, Failure>, judge: &Judge<'_>
     Ok((proposal.replicas, format!("pods metric {name}"), status))
 }
 
-/// A selector as the reference prints it beside an external metric's name.
-fn shown_selector(metric: &Metric<'_>) -> String {
-    let selector = &metric.source["metric"]["selector"];
-    if selector.is_null() {
-        return "nil".to_owned();
-    }
-    let pairs = |value: &Value| {
-        let pairs = value.as_object().into_iter().flatten();
-        pairs.map(|(k, v)| format!("{k}: {}", v.as_str().unwrap_or_default())).collect::<Vec<_>>().join(",")
-    };
-    format!("&LabelSelector{{MatchLabels:map[string]string{{{},}},}}", pairs(&selector["matchLabels"]))
-}
-
 fn object(metric: &Metric<'_>, answer: &Result<String, Failure>, judge: &Judge<'_>) -> Result<Said, String> {
-    let (name, described) = (metric.name(), metric.object());
-    let value = || {
-        fetch::object_value(answer).map_err(|why| {
-            let TargetRef { kind, name: object, .. } = &described;
-            format!("unable to get metric {name}: {why} on {kind} {}/{object}", judge.namespace)
-        })
-    };
+    let name = metric.name();
+    let value = || fetch::object_value(answer).map_err(|why| metric.not_got(&why, judge));
     let status = |current: Value| {
         json!({"type": "Object", "object": {
             "describedObject": metric.source["describedObject"], "metric": identifier(metric), "current": current,
@@ -354,13 +378,13 @@ fn object(metric: &Metric<'_>, answer: &Result<String, Failure>, judge: &Judge<'
         ("Value", Some(target), _) => {
             let total = value()?;
             let replicas = calc::by_total(scale.spec.replicas, total, target, judge.pods, judge.tolerances)?;
-            let words = format!("{} metric {name}", described.kind);
+            let words = format!("{} metric {name}", metric.object().kind);
             Ok((replicas, words, status(json!({"value": decimal(total)}))))
         }
         ("AverageValue", _, Some(target)) => {
-            let total = value().map_err(|why| format!("failed to get {name} object metric: {why}"))?;
+            let total = value()?;
             let (replicas, share) = calc::by_share(scale.status.replicas, total, target, judge.tolerances);
-            let words = format!("external metric {name}({})", shown_selector(metric));
+            let words = format!("external metric {name}({})", metric.shown_selector());
             Ok((replicas, words, status(json!({"averageValue": decimal(share)}))))
         }
         _ => Err("invalid object metric source: neither a value target nor an average value target was set"
@@ -374,23 +398,18 @@ fn external(
     judge: &Judge<'_>,
 ) -> Result<Said, String> {
     let name = metric.name();
-    let value = || {
-        fetch::external_value(answer).map_err(|why| {
-            let selector = shown_selector(metric);
-            format!("unable to get external metric {}/{name}/{selector}: {why}", judge.namespace)
-        })
-    };
+    let value = || fetch::external_value(answer).map_err(|why| metric.not_got(&why, judge));
     let status = |current: Value| json!({"type": "External", "external": {"metric": identifier(metric), "current": current}});
-    let words = format!("external metric {name}({})", shown_selector(metric));
+    let words = format!("external metric {name}({})", metric.shown_selector());
     let scale = judge.scale;
     match (metric.target("averageValue"), metric.target("value")) {
         (Some(target), _) => {
-            let total = value().map_err(|why| format!("failed to get {name} external metric: {why}"))?;
+            let total = value()?;
             let (replicas, share) = calc::by_share(scale.status.replicas, total, target, judge.tolerances);
             Ok((replicas, words, status(json!({"averageValue": decimal(share)}))))
         }
         (None, Some(target)) => {
-            let total = value().map_err(|why| format!("failed to get external metric {name}: {why}"))?;
+            let total = value()?;
             let replicas = calc::by_total(scale.spec.replicas, total, target, judge.pods, judge.tolerances)?;
             Ok((replicas, words, status(json!({"value": decimal(total)}))))
         }

@@ -1,5 +1,6 @@
 //! One look at one autoscaler.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use coxswain_sdk::contract::Level;
@@ -9,10 +10,10 @@ use serde_json::json;
 
 use crate::AUTOSCALERS;
 use crate::calc::Readiness;
-use crate::memory::{Memory, Sample, length, millis};
+use crate::memory::{Memory, length, millis};
 use crate::metrics::{self, Judge};
 use crate::rules::{self, Behavior, Bounds, Tolerances};
-use crate::status::{ABLE, ACTIVE, LIMITED, set, unset};
+use crate::status::{ABLE, ACTIVE, LIMITED, SCALED_TO_ZERO, set, unset};
 use crate::target::{self, Scale};
 use crate::view::{Autoscaler, Pod, Status};
 
@@ -26,6 +27,10 @@ struct Look<'a> {
     status: Status,
     memory: Memory,
     plan: Plan,
+    behavior: Option<Behavior>,
+    /// Why the size that this look found before could not be set. Then it looks
+    /// once more, only to say so in a status that is whole.
+    refused: Option<&'a str>,
 }
 
 /// Looks at an autoscaler, if it is time to.
@@ -37,28 +42,33 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     };
     let period = ctx.option_duration("horizontal-pod-autoscaler-sync-period")?;
     let period = period.max(Duration::from_millis(1));
-    let memory = Memory::read(ctx.state());
+    let mut memory = Memory::read(ctx.state());
     let now = ctx.now();
+    let refused = ctx.failures(SCALE).next().map(|failure| failure.message.as_str());
+    let looked = if refused.is_some() {
+        memory.not_scaled();
+        memory.last
+    } else {
+        let last = memory.last.max(autoscaler.metadata.creation_timestamp.map_or(0, millis));
+        if millis(now) < last.saturating_add(length(period)) {
+            let mut plan = Plan::new();
+            plan.come_back(after(last, period));
+            return Ok(plan);
+        }
+        millis(now)
+    };
     let mut look = Look {
         about: About::of::<Autoscaler, _>(&autoscaler.metadata),
         now,
         status: autoscaler.status.clone(),
         memory,
         plan: Plan::new(),
+        behavior: autoscaler.spec.behavior.as_ref().map(Behavior::read),
+        refused,
         autoscaler: &autoscaler,
     };
-    if let Some(failure) = ctx.failures(SCALE).next() {
-        look.not_scaled(&failure.message)?;
-        let last = look.memory.last;
-        return Ok(look.end(last, period));
-    }
-    let last = look.memory.last.max(autoscaler.metadata.creation_timestamp.map_or(0, millis));
-    if millis(now) < last.saturating_add(length(period)) {
-        look.plan.come_back(after(last, period));
-        return Ok(look.plan);
-    }
     look.look(ctx)?;
-    Ok(look.end(millis(now), period))
+    Ok(look.end(looked, period))
 }
 
 fn after(last: i64, period: Duration) -> Time {
@@ -75,11 +85,14 @@ impl Look<'_> {
     }
 
     fn set(&mut self, kind: &str, holds: bool, reason: &str, message: impl Into<String>) {
-        set(&mut self.status, kind, holds, reason, message, self.now);
+        set(&mut self.status, &self.autoscaler.status, kind, holds, reason, message, self.now);
     }
 
+    /// Tells of a fault, unless the look before told of it.
     fn warn(&mut self, reason: &str, message: impl Into<String>) {
-        self.plan.event(self.about.warning(reason, message));
+        if self.refused.is_none() {
+            self.plan.event(self.about.warning(reason, message));
+        }
     }
 
     /// Writes the status as it has become.
@@ -90,14 +103,6 @@ impl Look<'_> {
         let failed = self.about.warning("FailedUpdateStatus", "{message}");
         self.plan.then(write.map(|write| write.uid(&meta.uid).on_failure(failed)));
         Ok(())
-    }
-
-    /// The target could not be scaled: its size was not what it was noted as.
-    fn not_scaled(&mut self, why: &str) -> Result<()> {
-        self.memory.not_scaled();
-        let message = format!("the HPA controller was unable to update the target scale: {why}");
-        self.set(ABLE, false, "FailedUpdateScale", message);
-        self.write_status()
     }
 
     fn look(&mut self, ctx: &Ctx<'_>) -> Result<()> {
@@ -122,7 +127,7 @@ impl Look<'_> {
         );
         let (current, now) = (scale.spec.replicas, millis(self.now));
         if self.memory.recommended.is_empty() {
-            self.memory.recommended.push(Sample(current, now));
+            self.memory.recommend(current, now);
         }
         let (min, max) = (autoscaler.spec.min_replicas.unwrap_or(1), autoscaler.spec.max_replicas);
         let (wanted, reason) = if current == 0 {
@@ -132,7 +137,7 @@ impl Look<'_> {
                 "ScalingDisabled",
                 "scaling is disabled since the replica count of the target is zero",
             );
-            unset(&mut self.status, "ScaledToZero");
+            unset(&mut self.status, SCALED_TO_ZERO);
             self.status.current_metrics = None;
             (0, String::new())
         } else if current > max {
@@ -151,9 +156,17 @@ impl Look<'_> {
             }
         };
         self.status.current_replicas = current;
-        self.status.desired_replicas = wanted;
-        if wanted != current {
-            self.scale(resource, current, wanted, &reason);
+        match self.refused {
+            Some(why) if wanted != current => {
+                let message = format!("the HPA controller was unable to update the target scale: {why}");
+                self.set(ABLE, false, "FailedUpdateScale", message);
+            }
+            _ => {
+                self.status.desired_replicas = wanted;
+                if wanted != current {
+                    self.scale(resource, current, wanted, &reason);
+                }
+            }
         }
         self.write_status()
     }
@@ -162,7 +175,6 @@ impl Look<'_> {
     fn by_metrics(&mut self, ctx: &Ctx<'_>, scale: &Scale, min: i32) -> Result<Option<(i32, String)>> {
         let autoscaler = self.autoscaler;
         let current = scale.spec.replicas;
-        let behavior = autoscaler.spec.behavior.as_ref().map(Behavior::read);
         let pods = match self.pods(ctx, &scale.status.selector)? {
             Ok(pods) => pods,
             Err(why) => {
@@ -182,7 +194,7 @@ impl Look<'_> {
                 initial_delay: ctx.option_duration("horizontal-pod-autoscaler-initial-readiness-delay")?,
             },
             tolerances: Tolerances::of(
-                behavior.as_ref(),
+                self.behavior.as_ref(),
                 ctx.option_as("horizontal-pod-autoscaler-tolerance")?,
             ),
         };
@@ -203,12 +215,15 @@ impl Look<'_> {
         if let Some(failure) = verdict.failure {
             ctx.log(Level::Warn, &failure);
         }
+        let wanted = wanted.max(0);
         let message = format!("the HPA was able to successfully calculate a replica count from {metric}");
         self.set(ACTIVE, true, "ValidMetricFound", message);
-        let reason = if wanted > current {
-            format!("{metric} above target")
-        } else {
-            "All metrics below target".to_owned()
+        // A size that is right by the metrics may still change, by what was
+        // recommended before. There is no reason to give then.
+        let reason = match wanted.cmp(&current) {
+            Ordering::Greater => format!("{metric} above target"),
+            Ordering::Less => "All metrics below target".to_owned(),
+            Ordering::Equal => String::new(),
         };
         let bounds = Bounds {
             current,
@@ -217,7 +232,7 @@ impl Look<'_> {
             now: millis(self.now),
             downscale: ctx.option_duration("horizontal-pod-autoscaler-downscale-stabilization")?,
         };
-        let normalized = rules::normalize(wanted, bounds, behavior.as_ref(), &mut self.memory);
+        let normalized = rules::normalize(wanted, bounds, self.behavior.as_ref(), &mut self.memory);
         for (kind, says) in [(ABLE, &normalized.able), (LIMITED, &normalized.limited)] {
             self.set(kind, says.holds, says.reason, says.message);
         }
@@ -288,6 +303,10 @@ impl Look<'_> {
         let message = format!("the HPA controller was able to update the target scale to {wanted}");
         self.set(ABLE, true, "SucceededRescale", message);
         self.status.last_scale_time = Some(self.now);
-        self.memory.scaled(current, wanted, millis(self.now));
+        unset(&mut self.status, SCALED_TO_ZERO);
+        // Only rates look back on changes.
+        if let Some(behavior) = &self.behavior {
+            self.memory.scaled(current, wanted, millis(self.now), behavior.longest_period());
+        }
     }
 }

@@ -81,6 +81,12 @@ impl Behavior {
     pub fn read(behavior: &Value) -> Self {
         Self { up: Rules::read(&behavior["scaleUp"]), down: Rules::read(&behavior["scaleDown"]) }
     }
+
+    /// How far scalings are looked back on, in milliseconds: both directions look
+    /// at both kinds.
+    pub fn longest_period(&self) -> i64 {
+        self.up.longest_period().max(self.down.longest_period())
+    }
 }
 
 /// What a recommendation is held against.
@@ -106,16 +112,12 @@ pub fn normalize(
     memory: &mut Memory,
 ) -> Normalized {
     let (up, down) = windows(bounds, behavior);
-    let added = behavior.map_or(0, |b| b.up.longest_period());
-    let removed = behavior.map_or(0, |b| b.down.longest_period());
-    // Both kinds of scaling are looked back on in both directions.
-    let period = added.max(removed);
-    memory.forget(bounds.now, up.max(down), period, period);
+    memory.forget(bounds.now, up.max(down));
     let stable = match behavior {
         Some(_) => between(recommended, bounds, up, down, memory),
         None => memory.recommended.iter().map(|sample| sample.0).fold(recommended, i32::max),
     };
-    memory.recommended.push(Sample(recommended, bounds.now));
+    memory.recommend(recommended, bounds.now);
     let able = if stable == recommended {
         says(true, "ReadyForNewScale", "recommended size matches current size")
     } else if behavior.is_some() && recommended >= bounds.current {

@@ -131,6 +131,42 @@ fn requests_that_are_not_there_are_named() {
 }
 
 #[test]
+fn a_pod_may_request_as_a_whole() {
+    let requests = |cpu: &str| if cpu.is_empty() { json!({}) } else { json!({"requests": {"cpu": cpu}}) };
+    let container = |name: &str, cpu: &str| json!({"name": name, "resources": requests(cpu)});
+    let init =
+        |policy: &str, cpu: &str| json!({"name": cpu, "restartPolicy": policy, "resources": requests(cpu)});
+    let memory = json!({"requests": {"memory": "1Gi"}});
+    let missing = Err("missing pod-level request for cpu in Pod p".to_owned());
+    for (spec, want) in [
+        (
+            json!({"containers": [container("c", "100m"), container("d", "50m")], "overhead": {"cpu": "7m"}}),
+            Ok(150),
+        ),
+        (
+            json!({"containers": [container("c", "100m")], "resources": requests("1"), "overhead": {"cpu": "7m"}}),
+            Ok(1007),
+        ),
+        (json!({"containers": [container("c", "100m"), container("d", "")], "resources": memory}), Ok(100)),
+        (
+            json!({"containers": [container("c", "100m")], "resources": memory,
+                   "initContainers": [init("Always", "30m"), init("", "20m"), init("Always", "9m")]}),
+            Ok(139),
+        ),
+        (
+            json!({"containers": [container("c", "100m")], "resources": memory,
+                   "initContainers": [init("Always", "30m"), init("", "200m")]}),
+            Ok(230),
+        ),
+        (json!({"containers": [container("c", "")], "resources": memory}), missing),
+    ] {
+        let pod = from_json::<Pod>(&json!({"metadata": {"name": "p"}, "spec": spec}).to_string());
+        let found = calc::requests(&[Shown(pod.expect("a pod"))], "cpu", "").map(|requests| requests["p"]);
+        assert_eq!(found, want, "{spec}");
+    }
+}
+
+#[test]
 fn what_single_values_call_for() {
     let pods = [pod("a", "Running", "True"), pod("b", "Running", "False")];
     // A total is divided over the pods that are ready.
@@ -140,7 +176,7 @@ fn what_single_values_call_for() {
     assert_eq!(calc::by_total(0, 900, 100, &pods, TOLERANCES), Ok(9));
     assert_eq!(calc::by_share(4, 60_000, 10_000, TOLERANCES), (6, 15_000));
     assert_eq!(calc::by_share(4, 40_000, 10_000, TOLERANCES), (4, 10_000));
-    assert_eq!(calc::by_share(0, 40_000, 10_000, TOLERANCES).0, 4);
+    assert_eq!(calc::by_share(0, 40_000, 10_000, TOLERANCES), (4, 40_000));
 }
 
 fn bounds(current: i32, now: i64) -> Bounds {
@@ -165,7 +201,27 @@ fn without_rules_a_size_at_most_doubles_and_shrinks_after_the_window() {
     let held = normalize(2, bounds(8, 299_000), None, &mut memory);
     assert_eq!((held.replicas, held.able.reason), (8, "ScaleDownStabilized"));
     assert_eq!(normalize(2, bounds(8, 301_000), None, &mut memory).replicas, 2);
-    assert_eq!(memory.recommended.len(), 2, "what no window reaches is forgotten");
+    assert_eq!(
+        memory.recommended,
+        [Sample(2, 301_000)],
+        "what no window reaches is forgotten, what repeats is kept once"
+    );
+}
+
+#[test]
+fn memory_is_no_longer_than_what_is_looked_back_on() {
+    let mut memory = Memory::default();
+    for at in (0..100).map(|at| at * 10_000) {
+        memory.recommend(5, at);
+        memory.scaled(4, 3, at, 30_000);
+    }
+    memory.scaled(3, 5, 1_000_000, 30_000);
+    assert_eq!(memory.recommended, [Sample(5, 990_000)]);
+    assert_eq!(memory.removed, [Sample(1, 970_000), Sample(1, 980_000), Sample(1, 990_000)]);
+    assert_eq!(memory.added, [Sample(2, 1_000_000)]);
+    memory.last = 1_000_000;
+    memory.not_scaled();
+    assert_eq!((memory.added.len(), memory.removed.len()), (0, 3), "only the last change is taken back");
 }
 
 fn behavior(value: Json) -> Behavior {
@@ -250,6 +306,24 @@ fn paths_are_escaped() {
     assert_eq!(
         fetch::external_path("default", "queue/length", ""),
         "/apis/external.metrics.k8s.io/v1beta1/namespaces/default/queue%2Flength"
+    );
+}
+
+#[test]
+fn only_what_counts_is_read() {
+    let manifest = coxswain_sdk::manifest_of::<crate::HorizontalPodAutoscalerController>();
+    let fields: Vec<String> = manifest.reads.iter().map(|read| read.fields.join(" ")).collect();
+    assert_eq!(
+        fields,
+        [
+            "spec.behavior spec.maxReplicas spec.metrics spec.minReplicas spec.scaleTargetRef.apiVersion \
+             spec.scaleTargetRef.kind spec.scaleTargetRef.name status.conditions status.currentMetrics \
+             status.currentReplicas status.desiredReplicas status.lastScaleTime",
+            "spec.containers[*].name spec.containers[*].resources.requests spec.initContainers[*].name \
+             spec.initContainers[*].resources.requests spec.initContainers[*].restartPolicy spec.overhead \
+             spec.resources.requests status.conditions[*].lastTransitionTime status.conditions[*].status \
+             status.conditions[*].type status.phase status.startTime",
+        ]
     );
 }
 

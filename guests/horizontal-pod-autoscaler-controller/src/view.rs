@@ -1,8 +1,9 @@
 //! What is read of autoscalers and pods.
 
+use coxswain_sdk::condition::{self, DatedCondition};
 use coxswain_sdk::meta::StringMap;
 use coxswain_sdk::resource::PODS;
-use coxswain_sdk::{ObjectMeta, Resource, Time, View};
+use coxswain_sdk::{ObjectMeta, Resource, Time, View, pod};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -146,30 +147,17 @@ pub struct PodStatus {
     /// When the kubelet took it up.
     pub start_time: Option<Time>,
     /// Conditions.
-    pub conditions: Vec<PodCondition>,
-}
-
-/// A condition of a pod.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodCondition {
-    /// Its type.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// `True`, `False` or `Unknown`.
-    pub status: String,
-    /// When it last changed its status.
-    pub last_transition_time: Option<Time>,
+    pub conditions: Vec<DatedCondition>,
 }
 
 impl Pod {
     /// Its condition `Ready`.
-    pub fn ready(&self) -> Option<&PodCondition> {
-        self.status.conditions.iter().find(|condition| condition.kind == "Ready")
+    pub fn ready(&self) -> Option<&DatedCondition> {
+        condition::find(&self.status.conditions, "Ready")
     }
 
     /// Whether it runs and is ready.
     pub fn is_running_and_ready(&self) -> bool {
-        self.status.phase == "Running" && self.ready().is_some_and(|ready| ready.status == "True")
+        self.status.phase == "Running" && pod::ready(&self.status.conditions).is_some()
     }
 }
