@@ -2,7 +2,7 @@
 
 use coxswain_sdk::contract::Failure;
 use coxswain_sdk::resource::{CRON_JOBS, JOBS};
-use coxswain_sdk::{About, Action, Ask, Ctx, Error, Object, Plan, Query, Result, Step, Time, from_json};
+use coxswain_sdk::{About, Action, Ask, Ctx, Error, Object, Plan, Query, Result, Step, Time};
 
 use crate::history;
 use crate::job;
@@ -186,18 +186,12 @@ fn is_taken(ctx: &Ctx<'_>, namespace: &str, name: &str, uid: &str) -> Result<boo
     if !ctx.failures(CREATE).any(|failure| failure.reason == "AlreadyExists") {
         return Ok(false);
     }
-    match ctx.look_up(Ask::get_metadata(JOBS, namespace, name))? {
-        Ok(text) => {
-            let job: Job =
-                from_json(&text).map_err(|e| Error::retry(format!("cannot read job {name}: {e}")))?;
-            if job.metadata.is_controlled_by(uid) {
-                // The cache is about to show it, and it is recorded then.
-                return Err(Error::retry(format!("job {name} exists and is not seen yet")));
-            }
-            Ok(true)
+    match ctx.find_live::<Job>(Ask::get_metadata(JOBS, namespace, name))? {
+        // The cache is about to show it, and it is recorded then.
+        Some(job) if job.metadata.is_controlled_by(uid) => {
+            Err(Error::retry(format!("job {name} exists and is not seen yet")))
         }
-        Err(failure) if failure.status == 404 => Ok(false),
-        Err(failure) => Err(Error::retry(format!("cannot read job {name}: {}", failure.message))),
+        job => Ok(job.is_some()),
     }
 }
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use coxswain_sdk::resource::NODES;
-use coxswain_sdk::{Ask, Ctx, Error, Object, Plan, Query, Result, Time};
+use coxswain_sdk::{Ask, Ctx, Object, Plan, Query, Result, Time};
+use serde::de::IgnoredAny;
 
 use crate::BY_NODE;
 use crate::removal::{Disruption, is_due, remove};
@@ -33,17 +34,12 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
         plan.come_back(since + QUARANTINE);
         return Ok(plan);
     }
-    match ctx.look_up(Ask::get_metadata(NODES, "", name))? {
+    if ctx.find_live::<IgnoredAny>(Ask::get_metadata(NODES, "", name))?.is_some() {
         // The cache will show it, or it will be gone again.
-        Ok(_) => Ok(wait(ctx)),
-        Err(failure) if failure.status == 404 => {
-            remove(&mut plan, pods.iter().map(|pod| &**pod), Some(NODE_GONE), ctx.now());
-            Ok(plan)
-        }
-        Err(failure) => {
-            Err(Error::retry(format!("cannot tell whether node {name} exists: {}", failure.message)))
-        }
+        return Ok(wait(ctx));
     }
+    remove(&mut plan, pods.iter().map(|pod| &**pod), Some(NODE_GONE), ctx.now());
+    Ok(plan)
 }
 
 fn at_rest(ctx: &Ctx<'_>) -> Plan {
