@@ -14,10 +14,12 @@ use std::time::Duration;
 
 use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PODS};
 use coxswain_sdk::volumes::{is_made_for, not_made_for, template_claim_name};
-use coxswain_sdk::{About, Action, Controller, Ctx, Declaration, Plan, Result, from_json};
+use coxswain_sdk::{
+    About, Action, Controller, Ctx, Declaration, Error, OwnerReference, Plan, Result, from_json,
+};
 use serde_json::value::RawValue;
 
-use view::{Claim, NewClaim, Pod, Source};
+use view::{Claim, Pod, Source};
 
 const FAILED_BINDING: &str = "FailedBinding";
 
@@ -77,9 +79,12 @@ impl Controller for EphemeralVolumeController {
 
 fn create(pod: &Pod, name: &str, template: &RawValue) -> Result<Action> {
     let source: Source = from_json(template.get())
-        .map_err(|e| coxswain_sdk::Error::Terminal(format!("cannot read the claim template: {e}")))?;
-    let claim = NewClaim::new(&pod.metadata, name, &source.volume_claim_template);
-    Ok(Action::create(PERSISTENT_VOLUME_CLAIMS, &pod.metadata.namespace, name, &claim)?.tag("create"))
+        .map_err(|e| Error::Terminal(format!("cannot read the claim template: {e}")))?;
+    let meta = &pod.metadata;
+    let owner = OwnerReference::controller(PODS, &meta.name, &meta.uid);
+    let mut claim = source.volume_claim_template.claim(PERSISTENT_VOLUME_CLAIMS, &meta.namespace, owner);
+    claim.metadata.name = Some(name);
+    Ok(Action::create(PERSISTENT_VOLUME_CLAIMS, &meta.namespace, name, &claim)?.tag("create"))
 }
 
 coxswain_sdk::export!(EphemeralVolumeController);

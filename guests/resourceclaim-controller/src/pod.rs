@@ -5,11 +5,13 @@ use std::time::Duration;
 use coxswain_sdk::contract::PatchKind;
 use coxswain_sdk::resource::{PODS, RESOURCE_CLAIMS};
 use coxswain_sdk::resource_claims::Named;
-use coxswain_sdk::{About, Action, Ctx, Object, Plan, Query, Result};
+use coxswain_sdk::{About, Action, Ctx, Object, OwnerReference, Plan, Query, Result};
 use serde_json::{Value, json};
 
-use crate::view::{Claim, NewClaim, Pod, PodClaim, Template};
+use crate::view::{Claim, Pod, PodClaim, Template};
 
+/// The annotation that says which of a pod's claims a claim was made for.
+const MADE_FOR: &str = "resource.kubernetes.io/pod-claim-name";
 const FAILED: &str = "FailedResourceClaimCreation";
 /// After so long a template that is missing is reported again.
 const REMIND_AFTER: Duration = Duration::from_secs(1000);
@@ -101,7 +103,12 @@ fn make(ctx: &Ctx<'_>, pod: &Pod, pod_claim: &PodClaim) -> Result<Made> {
             "resource claim template {template:?}: resourceclaimtemplate.resource.k8s.io {template:?} not found"
         )));
     };
-    let claim = NewClaim::new(meta, &pod_claim.name, &object.spec);
+    let mut owner = OwnerReference::controller(PODS, &meta.name, &meta.uid);
+    // The pod may be gone before the claim is.
+    owner.block_owner_deletion = None;
+    let mut claim = object.spec.claim(RESOURCE_CLAIMS, &meta.namespace, owner);
+    claim.metadata.generate_name = Some(prefix(&meta.name, &pod_claim.name));
+    claim.metadata.annotations.insert(MADE_FOR.to_owned(), pod_claim.name.clone());
     Ok(Made::Create(Action::create(RESOURCE_CLAIMS, &meta.namespace, "", &claim)?.tag("create")))
 }
 

@@ -1,16 +1,13 @@
-//! What is read of pods, claims and templates, and the claims that are made.
+//! What is read of pods, claims and templates.
 
 use coxswain_sdk::claim::HasMetadata;
-use coxswain_sdk::meta::{NoAnnotations, OwnerReference, StringMap, null_is_default};
+use coxswain_sdk::claim_template::ClaimTemplate;
+use coxswain_sdk::meta::{NoAnnotations, null_is_default};
 use coxswain_sdk::resource::{PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS};
 use coxswain_sdk::resource_claims::{Named, PodClaimStatus};
 use coxswain_sdk::{ObjectMeta, Resource, View};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
-
-/// The annotation that says which of a pod's claims a claim was made for.
-pub const CLAIM_NAME: &str = "resource.kubernetes.io/pod-claim-name";
 
 /// A pod.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -149,74 +146,10 @@ impl HasMetadata for Claim {
 pub struct Template {
     /// Metadata.
     pub metadata: ObjectMeta<NoAnnotations>,
-    /// Spec.
-    pub spec: TemplateSpec,
-}
-
-/// What claims get of a template.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct TemplateSpec {
-    #[serde(deserialize_with = "null_is_default")]
-    metadata: TemplateMeta,
-    /// The claims' spec, as it came: fields unknown here must survive.
-    spec: Option<Box<RawValue>>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct TemplateMeta {
-    #[serde(deserialize_with = "null_is_default")]
-    annotations: StringMap,
-    #[serde(deserialize_with = "null_is_default")]
-    labels: StringMap,
+    /// What claims are made of.
+    pub spec: ClaimTemplate,
 }
 
 impl View for Template {
     const RESOURCE: Resource = RESOURCE_CLAIM_TEMPLATES;
-}
-
-/// A claim about to be made.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NewClaim<'a> {
-    api_version: String,
-    kind: &'static str,
-    metadata: NewMeta<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spec: Option<&'a RawValue>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct NewMeta<'a> {
-    generate_name: String,
-    namespace: &'a str,
-    annotations: StringMap,
-    #[serde(skip_serializing_if = "StringMap::is_empty")]
-    labels: &'a StringMap,
-    owner_references: [OwnerReference; 1],
-}
-
-impl<'a> NewClaim<'a> {
-    /// The claim of a template, for one of the pod's claims.
-    pub fn new(pod: &'a ObjectMeta, pod_claim: &str, template: &'a TemplateSpec) -> Self {
-        let mut annotations = template.metadata.annotations.clone();
-        annotations.insert(CLAIM_NAME.to_owned(), pod_claim.to_owned());
-        let mut owner = OwnerReference::controller(PODS, &pod.name, &pod.uid);
-        // The pod may be gone before the claim is.
-        owner.block_owner_deletion = None;
-        Self {
-            api_version: RESOURCE_CLAIMS.api_version(),
-            kind: RESOURCE_CLAIMS.kind,
-            metadata: NewMeta {
-                generate_name: crate::pod::prefix(&pod.name, pod_claim),
-                namespace: &pod.namespace,
-                annotations,
-                labels: &template.metadata.labels,
-                owner_references: [owner],
-            },
-            spec: template.spec.as_deref(),
-        }
-    }
 }

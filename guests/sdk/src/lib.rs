@@ -71,6 +71,7 @@
 //! | write | [`Plan`], [`Step`], [`Action`], [`About`] for events |
 //! | adopt and release | [`claim`] |
 //! | make pods | [`template`] |
+//! | make claims for pods | [`claim_template`] |
 //! | keep a history of templates | [`revisions`] |
 //! | ask for feature gates | [`gates`] |
 //! | keep pods at a number, whole | [`replicas`] |
@@ -85,6 +86,7 @@ pub mod bindings;
 pub mod bootstrap;
 pub mod civil;
 pub mod claim;
+pub mod claim_template;
 pub mod condition;
 pub mod contract;
 mod controller;
