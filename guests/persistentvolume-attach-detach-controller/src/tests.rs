@@ -139,7 +139,6 @@ fn it_reads_no_more_than_it_uses() {
             "volumeattachments spec.nodeName",
             "volumeattachments spec.source.persistentVolumeName",
             "volumeattachments status.attachError.message",
-            "volumeattachments status.attachError.time",
             "volumeattachments status.attached",
         ]
     );

@@ -5,7 +5,7 @@ use coxswain_sdk::resource::{
     CSI_DRIVERS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTACHMENTS,
 };
 use coxswain_sdk::volumes::{self, ClaimRef, ClaimSource};
-use coxswain_sdk::{ObjectMeta, Resource, Time, View};
+use coxswain_sdk::{ObjectMeta, Resource, View};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -331,8 +331,6 @@ pub struct AttachmentStatus {
 pub struct AttachError {
     /// In words.
     pub message: String,
-    /// When.
-    pub time: Option<Time>,
 }
 
 impl View for Attachment {
