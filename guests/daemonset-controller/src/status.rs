@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use coxswain_sdk::meta::is_default;
 use coxswain_sdk::pod::available_from;
 use coxswain_sdk::{Object, Time};
 use serde::{Deserialize, Serialize};
@@ -24,30 +25,20 @@ pub struct Status {
     /// Those of them whose pod is ready.
     pub number_ready: i32,
     /// Generation that was dealt with.
-    #[serde(skip_serializing_if = "is_zero_i64")]
+    #[serde(skip_serializing_if = "is_default")]
     pub observed_generation: i64,
     /// Nodes whose pod is of the current revision.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub updated_number_scheduled: i32,
     /// Nodes whose pod has been ready for long enough.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub number_available: i32,
     /// Nodes that lack such a pod.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub number_unavailable: i32,
     /// How often names of revisions collided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<i32>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &i32) -> bool {
-    *number == 0
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero_i64(number: &i64) -> bool {
-    *number == 0
 }
 
 /// The counts. Of several pods on a node the oldest stands for all.

@@ -3,7 +3,7 @@
 use coxswain_sdk::claim::HasMetadata;
 use coxswain_sdk::condition::Condition;
 use coxswain_sdk::intstr::IntOrString;
-use coxswain_sdk::meta::null_is_default;
+use coxswain_sdk::meta::{is_default, null_is_default};
 use coxswain_sdk::resource::{DEPLOYMENTS, PODS, REPLICA_SETS};
 use coxswain_sdk::selector::LabelSelector;
 use coxswain_sdk::{ObjectMeta, Resource, StringMap, View, from_json};
@@ -105,22 +105,22 @@ impl<'de> Deserialize<'de> for RawSelector {
 #[serde(rename_all = "camelCase", default)]
 pub struct DeploymentStatus {
     /// Generation that the status is about.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub observed_generation: i64,
     /// Pods that are neither ended nor asked to go.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub replicas: i64,
     /// Those of the current template.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub updated_replicas: i64,
     /// Those that are ready.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub ready_replicas: i64,
     /// Those that have been ready for long enough.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub available_replicas: i64,
     /// How many the ReplicaSets' sizes exceed the available pods.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub unavailable_replicas: i64,
     /// Pods asked to go and not ended yet.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,11 +131,6 @@ pub struct DeploymentStatus {
     /// Conditions.
     #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &i64) -> bool {
-    *number == 0
 }
 
 /// A ReplicaSet.

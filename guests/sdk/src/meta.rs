@@ -54,6 +54,12 @@ where
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
+/// Whether a field is as it would be read if it were absent, so that it need not
+/// be written.
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 impl<A> ObjectMeta<A> {
     /// The owner that is the controller.
     pub fn controller(&self) -> Option<&OwnerReference> {

@@ -19,7 +19,7 @@ use crate::condition::{self, Condition};
 use crate::contract::Failure;
 use crate::ctx::Ctx;
 use crate::error::{Error, Result};
-use crate::meta::{ObjectMeta, OwnerReference, null_is_default};
+use crate::meta::{ObjectMeta, OwnerReference, is_default, null_is_default};
 use crate::plan::{About, Action, Plan, Step};
 use crate::pod::{Pod, next_available};
 use crate::query::Query;
@@ -87,33 +87,23 @@ pub struct ReplicaStatus {
     /// Pods that are neither ended nor asked to go.
     pub replicas: i32,
     /// Those with all the labels of the template.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub fully_labeled_replicas: i32,
     /// Those that are ready.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub ready_replicas: i32,
     /// Those that have been ready for long enough.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub available_replicas: i32,
     /// Pods asked to go and not ended yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminating_replicas: Option<i32>,
     /// Generation that the status is about.
-    #[serde(skip_serializing_if = "is_zero_i64")]
+    #[serde(skip_serializing_if = "is_default")]
     pub observed_generation: i64,
     /// Conditions.
     #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &i32) -> bool {
-    *number == 0
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero_i64(number: &i64) -> bool {
-    *number == 0
 }
 
 /// One reconcile of an owner of replicas, which is the key's object.
