@@ -36,8 +36,8 @@ impl Memory {
                 [NAMESPACE_TERMINATING] => memory.namespace_terminating = true,
                 ["generation", number] => same_generation = number.parse() == Ok(generation),
                 ["failed", node, at, wait] if same_generation => {
-                    if let (Some(at), Some(wait)) = (millis(at), millis(wait)) {
-                        let at = Time::from_unix(0) + at;
+                    if let (Ok(at), Ok(wait)) = (at.parse(), wait.parse()) {
+                        let (at, wait) = (Time::from_unix_millis(at), Duration::from_millis(wait));
                         memory.failures.insert((*node).to_owned(), (at, wait.min(LONGEST)));
                     }
                 }
@@ -58,7 +58,7 @@ impl Memory {
             lines.push(["generation ", &self.generation.to_string()].concat());
         }
         for (node, (at, wait)) in &self.failures {
-            let at = at.since(Time::from_unix(0)).as_millis().to_string();
+            let at = at.unix_millis().to_string();
             lines.push(["failed", node, &at, &wait.as_millis().to_string()].join(" "));
         }
         lines.join("\n")
@@ -76,8 +76,4 @@ impl Memory {
         let wait = before.map_or(FIRST, |wait| wait.saturating_mul(2).min(LONGEST));
         self.failures.insert(node.to_owned(), (now, wait));
     }
-}
-
-fn millis(text: &str) -> Option<Duration> {
-    Some(Duration::from_millis(text.parse().ok()?))
 }

@@ -113,14 +113,6 @@ fn decide(
     let write = Action::status(DAEMON_SETS, &meta.namespace, &meta.name, &seen, &wanted)?;
     // Counts are simply right, so they are written over whatever is there.
     plan.then(write.map(|write| write.uid(&meta.uid)));
-
-    let kept = memory.write();
-    if kept != ctx.state().unwrap_or_default() {
-        if kept.is_empty() {
-            plan.clear()
-        } else {
-            plan.keep(kept)
-        };
-    }
+    plan.keep_instead(ctx.state(), memory.write());
     Ok(())
 }

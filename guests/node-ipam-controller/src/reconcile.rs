@@ -46,9 +46,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     }
     // Each for itself: what is wrong with one node keeps no other from its share.
     plan.then(Step::new(writes).or_go_on());
-    if memory != before {
-        plan.keep(memory.write());
-    }
+    plan.keep_instead(ctx.state(), memory.write());
     Ok(plan)
 }
 

@@ -102,10 +102,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
         }
         writer.node(&node.metadata.name, &node.metadata.uid, &health);
     }
-    let kept = writer.finish();
-    if ctx.state() != Some(kept.as_str()) {
-        plan.keep(kept);
-    }
+    plan.keep_instead(ctx.state(), writer.finish());
     Ok(plan)
 }
 

@@ -75,6 +75,16 @@ impl Plan {
         self
     }
 
+    /// Keeps this in place of what was kept so far; an empty text is nothing to
+    /// keep.
+    pub fn keep_instead(&mut self, before: Option<&str>, state: String) -> &mut Self {
+        match before {
+            _ if state == before.unwrap_or_default() => self,
+            _ if state.is_empty() => self.clear(),
+            _ => self.keep(state),
+        }
+    }
+
     /// Drops what was kept.
     pub fn clear(&mut self) -> &mut Self {
         self.state = State::Clear;
@@ -436,5 +446,26 @@ impl Event {
             reason: self.reason,
             message: self.message,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_changed_is_kept() {
+        let set = |text: &str| State::Set(text.to_owned());
+        for (before, state, wanted) in [
+            (None, "", State::Keep),
+            (None, "a", set("a")),
+            (Some("a"), "a", State::Keep),
+            (Some("a"), "b", set("b")),
+            (Some("a"), "", State::Clear),
+        ] {
+            let mut plan = Plan::new();
+            plan.keep_instead(before, state.to_owned());
+            assert_eq!(plan.state, wanted, "{before:?} {state}");
+        }
     }
 }

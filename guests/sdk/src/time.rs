@@ -30,6 +30,16 @@ impl Time {
         self.seconds
     }
 
+    /// Milliseconds since the Unix epoch.
+    pub const fn from_unix_millis(millis: i64) -> Self {
+        Self { seconds: millis.div_euclid(1000), nanos: millis.rem_euclid(1000) as u32 * 1_000_000 }
+    }
+
+    /// Whole milliseconds since the Unix epoch.
+    pub fn unix_millis(self) -> i64 {
+        self.seconds.saturating_mul(1000).saturating_add((self.nanos / 1_000_000).into())
+    }
+
     /// Without the part of a second, as the API keeps most times.
     pub const fn whole_seconds(self) -> Self {
         Self::from_unix(self.seconds)
@@ -150,6 +160,17 @@ impl Serialize for Time {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn milliseconds_go_there_and_back() {
+        for (millis, text) in [(0, "1970-01-01T00:00:00.000000Z"), (-1, "1969-12-31T23:59:59.999000Z")] {
+            assert_eq!(Time::from_unix_millis(millis).to_micro(), text);
+        }
+        for millis in [-1000, 1, 1_767_225_600_123, i64::MAX] {
+            assert_eq!(Time::from_unix_millis(millis).unix_millis(), millis);
+        }
+        assert_eq!(Time::from_unix(i64::MAX).unix_millis(), i64::MAX);
+    }
 
     #[test]
     fn times_read_as_they_are_written() {

@@ -2,7 +2,6 @@
 //! left out; it is only a hint.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use coxswain_sdk::Time;
 use coxswain_sdk::taints::Taint;
@@ -34,7 +33,8 @@ impl Memory {
         for line in text.lines() {
             match line.split(' ').collect::<Vec<_>>().as_slice() {
                 ["taint", key, added, seen] => {
-                    if let Some(seen) = time(seen) {
+                    if let Ok(seen) = seen.parse() {
+                        let seen = Time::from_unix_millis(seen);
                         memory.taints.insert(((*key).to_owned(), (*added).to_owned()), seen);
                     }
                 }
@@ -64,7 +64,7 @@ impl Memory {
     pub fn write(&self) -> String {
         let mut lines = Vec::new();
         for ((key, added), seen) in &self.taints {
-            let millis = seen.total_nanos().div_euclid(1_000_000).to_string();
+            let millis = seen.unix_millis().to_string();
             lines.push(["taint", key, added, &millis].join(" "));
         }
         for (uid, waiting) in &self.pods {
@@ -78,10 +78,4 @@ impl Memory {
 /// A taint that was taken off and put on again is another one, if it says when.
 fn identity(taint: &Taint) -> (String, String) {
     (taint.key.clone(), taint.time_added.map_or_else(|| "-".to_owned(), |time| time.to_string()))
-}
-
-fn time(text: &str) -> Option<Time> {
-    let millis: i64 = text.parse().ok()?;
-    let rest = Duration::from_millis(millis.rem_euclid(1000).unsigned_abs());
-    Some(Time::from_unix(millis.div_euclid(1000)) + rest)
 }

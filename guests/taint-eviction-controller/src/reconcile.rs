@@ -41,14 +41,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
             plan.event(called_off(uid, waited));
         }
     }
-    if memory != before {
-        let text = memory.write();
-        if text.is_empty() {
-            plan.clear()
-        } else {
-            plan.keep(text)
-        };
-    }
+    plan.keep_instead(ctx.state(), memory.write());
     Ok(plan)
 }
 
