@@ -77,8 +77,9 @@ pub(crate) fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     }
     match meta.labels.get(INVALID_SINCE).and_then(|since| day(since)) {
         None => {
-            let body = json!({"metadata": {"uid": meta.uid, "labels": {INVALID_SINCE: date(now)}}});
-            plan.then(Action::merge(SECRETS, &meta.namespace, &meta.name, &body).tag("mark"));
+            let body = json!({"metadata": {"labels": {INVALID_SINCE: date(now)}}});
+            let mark = Action::merge(SECRETS, &meta.namespace, &meta.name, &body).uid(&meta.uid);
+            plan.then(mark.tag("mark"));
         }
         Some(since) => match ends(since, period, now) {
             Some(due) => drop(plan.come_back(due)),
