@@ -6,7 +6,6 @@ use std::net::IpAddr;
 use coxswain_sdk::endpoints::address::{Family, family_of};
 use coxswain_sdk::endpoints::pod::Pod;
 use coxswain_sdk::endpoints::service::Service;
-use coxswain_sdk::endpoints::slice::Target;
 use coxswain_sdk::endpoints::subsets::{Address, Subset, Subsets};
 
 /// Subsets of these pods, in canonical form.
@@ -50,17 +49,10 @@ fn ip_for(service: &Service, pod: &Pod) -> Option<IpAddr> {
 }
 
 fn address(service: &Service, pod: &Pod, ip: IpAddr) -> Address {
-    let meta = &pod.metadata;
     Address {
         ip: ip.to_string(),
         hostname: pod.hostname_in(service).unwrap_or_default().to_owned(),
-        node_name: (!pod.spec.node_name.is_empty()).then(|| pod.spec.node_name.clone()),
-        target_ref: Some(Target {
-            kind: "Pod".to_owned(),
-            namespace: meta.namespace.clone(),
-            name: meta.name.clone(),
-            uid: meta.uid.clone(),
-            ..Target::default()
-        }),
+        node_name: pod.node_name(),
+        target_ref: Some(pod.target()),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use coxswain_sdk::contract::{ActionOutcome, Failure};
-use coxswain_sdk::endpoints::pod::Pod;
+use coxswain_sdk::endpoints::pod::{Pod, first_news};
 use coxswain_sdk::endpoints::service::Service;
 use coxswain_sdk::endpoints::subsets::{Subset, mean_the_same};
 use coxswain_sdk::endpoints::{HEADLESS, TRIGGER_TIME};
@@ -106,15 +106,12 @@ fn annotations(time: Option<Time>, truncated: bool) -> StringMap {
 
 /// The earliest change of a pod's readiness that these subsets do not show yet.
 fn trigger_time(subsets: &[Subset], pods: &[Object<Pod>]) -> Option<Time> {
-    let mut known: HashMap<&str, bool> = HashMap::new();
+    let mut known: HashMap<&str, Option<bool>> = HashMap::new();
     for subset in subsets {
-        known.extend(subset.addresses.iter().map(|address| (address.uid(), true)));
-        known.extend(subset.not_ready_addresses.iter().map(|address| (address.uid(), false)));
+        known.extend(subset.addresses.iter().map(|address| (address.uid(), Some(true))));
+        known.extend(subset.not_ready_addresses.iter().map(|address| (address.uid(), Some(false))));
     }
-    let unseen = |pod: &&Object<Pod>| {
-        pod.has_endpoint() && known.get(pod.metadata.uid.as_str()) != Some(&pod.is_ready())
-    };
-    pods.iter().filter(unseen).filter_map(|pod| pod.readiness_changed()).min()
+    first_news(pods, &known)
 }
 
 fn create<A>(
@@ -180,10 +177,10 @@ fn report_refusals(
     let mut namespace_terminating = false;
     for result in ctx.results() {
         let ActionOutcome::Failed(failure) = &result.result else { continue };
-        let Failure { reason, message, causes, .. } = failure;
+        let Failure { reason, message, .. } = failure;
         let name = format!("{}/{}", meta.namespace, meta.name);
         match result.tag.as_str() {
-            "create" if causes.iter().any(|cause| cause.reason == "NamespaceTerminating") => {
+            "create" if failure.is_of_terminating_namespace() => {
                 namespace_terminating = true;
             }
             "create" => {

@@ -6,7 +6,7 @@ use coxswain_sdk::endpoints::address::Family;
 use coxswain_sdk::endpoints::pod::Pod;
 use coxswain_sdk::endpoints::port::{self, In, Port, PortKey};
 use coxswain_sdk::endpoints::service::Service;
-use coxswain_sdk::endpoints::slice::{Conditions, Endpoint, Target};
+use coxswain_sdk::endpoints::slice::{Conditions, Endpoint};
 use coxswain_sdk::endpoints::wanted::Wanted;
 use coxswain_sdk::{Ctx, Object, Result};
 
@@ -107,19 +107,12 @@ fn endpoint(service: &Service, pod: &Pod, node: Option<&Node>, addresses: Vec<St
     let terminating = pod.metadata.is_deleting();
     // One that goes is not ready, lest it be sent new connections.
     let ready = service.spec.publish_not_ready_addresses || (serving && !terminating);
-    let meta = &pod.metadata;
     Endpoint {
         addresses,
         conditions: Conditions { ready: Some(ready), serving: Some(serving), terminating: Some(terminating) },
         hostname: pod.hostname_in(service).map(str::to_owned),
-        target_ref: Some(Target {
-            kind: "Pod".to_owned(),
-            namespace: meta.namespace.clone(),
-            name: meta.name.clone(),
-            uid: meta.uid.clone(),
-            ..Target::default()
-        }),
-        node_name: (!pod.spec.node_name.is_empty()).then(|| pod.spec.node_name.clone()),
+        target_ref: Some(pod.target()),
+        node_name: pod.node_name(),
         zone: node.and_then(Node::zone).map(str::to_owned),
         hints: None,
     }

@@ -1,7 +1,6 @@
 //! What is kept from one reconcile of a service to the next.
 
 use coxswain_sdk::endpoints::address::Family;
-use coxswain_sdk::{Ctx, Error, Plan, Result, from_json};
 use serde::{Deserialize, Serialize};
 
 /// What is kept; see the crate's documentation for why.
@@ -41,25 +40,5 @@ impl Memory {
     /// Whether this is what was last told about a family.
     pub fn was_told(&self, family: Family, text: &str) -> bool {
         self.told.iter().any(|told| told.family == family && told.text == text)
-    }
-
-    /// What was kept; nothing where that cannot be read.
-    pub fn of(ctx: &Ctx<'_>) -> Self {
-        ctx.state().and_then(|text| from_json(text).ok()).unwrap_or_default()
-    }
-
-    /// Keeps this, if it is not what was kept.
-    pub fn keep(&self, before: &Self, plan: &mut Plan) -> Result<()> {
-        if self == before {
-            return Ok(());
-        }
-        if *self == Self::default() {
-            plan.clear();
-            return Ok(());
-        }
-        let text =
-            serde_json::to_string(self).map_err(|e| Error::Terminal(format!("cannot write JSON: {e}")))?;
-        plan.keep(text);
-        Ok(())
     }
 }

@@ -1,17 +1,17 @@
 //! One reconcile of a service: what its pods make, what its slices have, and the
 //! writes between them.
 
-use coxswain_sdk::contract::{ActionOutcome, Failure};
+use coxswain_sdk::contract::ActionOutcome;
+use coxswain_sdk::endpoints::TRIGGER_TIME;
 use coxswain_sdk::endpoints::address::Family;
 use coxswain_sdk::endpoints::draft::{Draft, Owner, deletion, recycle};
-use coxswain_sdk::endpoints::pack::{Packed, pack};
+use coxswain_sdk::endpoints::pack::{self, Packed, pack};
 use coxswain_sdk::endpoints::pod::Pod;
 use coxswain_sdk::endpoints::port::PortKey;
 use coxswain_sdk::endpoints::service::{Service, same_but_reserved};
-use coxswain_sdk::endpoints::slice::Trigger;
-use coxswain_sdk::endpoints::{MANAGED_BY, SERVICE_NAME, TRIGGER_TIME};
+use coxswain_sdk::endpoints::slice::{self, Trigger};
 use coxswain_sdk::resource::SERVICES;
-use coxswain_sdk::{About, Ctx, Error, Event, Object, OwnerReference, Plan, Query, Result, Step, StringMap};
+use coxswain_sdk::{About, Ctx, Event, Object, OwnerReference, Plan, Query, Result, Step, StringMap, memory};
 
 use crate::desired::{Desired, desired};
 use crate::memory::Memory;
@@ -32,11 +32,11 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     let Some(service) = ctx.primary::<Service>()? else { return Ok(plan) };
     let Some(selector) = service.selector() else { return Ok(plan) };
     let meta = &service.metadata;
-    let limit = limit(ctx)?;
+    let limit = pack::limit(ctx, LIMIT)?;
     let pods = ctx.list::<Pod>(Query::all().namespace(&meta.namespace).matching(&selector))?;
-    let slices = slices_of(ctx, &meta.namespace, &meta.name)?;
+    let slices = slice::of_service(ctx, &meta.namespace, &meta.name, MANAGER)?;
 
-    let before = Memory::of(ctx);
+    let before: Memory = memory::read(ctx);
     let mut memory = before.clone();
     let about = About::new(SERVICES, meta);
     let refused = report_refusals(ctx, &service, &about, &mut plan);
@@ -71,44 +71,24 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     if meta.is_deleting() || memory.namespace_terminating {
         drafts.retain(|draft| draft.seen.is_some());
     }
-    let news = drafts.iter().map(|draft| draft.is_news(owner)).collect::<Result<Vec<bool>>>()?;
-    if news.contains(&true) {
+    drafts.retain(|draft| draft.is_news(owner));
+    if !drafts.is_empty() {
         let mut annotations = StringMap::new();
         if let Some(time) = trigger_time(&service, &own, &pods) {
             annotations.insert(TRIGGER_TIME.to_owned(), time.to_string());
         }
         let mut writes = Vec::new();
-        for (mut draft, is_news) in drafts.into_iter().zip(news) {
-            if is_news {
-                draft.annotations.clone_from(&annotations);
-                writes.extend(draft.write(owner)?);
-            }
+        for mut draft in drafts {
+            draft.annotations.clone_from(&annotations);
+            writes.extend(draft.write(owner)?);
         }
         // A slice that is refused must not hold up the others, but nothing is
         // deleted before what replaces it is there.
         plan.then(Step::new(writes));
     }
     plan.then(Step::new(doomed.iter().chain(&stray).map(deletion)));
-    memory.keep(&before, &mut plan)?;
+    memory::keep(&memory, &before, &mut plan)?;
     Ok(plan)
-}
-
-fn limit(ctx: &Ctx<'_>) -> Result<usize> {
-    let limit: i64 = ctx.option_as(LIMIT)?;
-    match usize::try_from(limit) {
-        Ok(limit @ 1..=1000) => Ok(limit),
-        _ => Err(Error::Terminal(format!("{LIMIT} must be between 1 and 1000, not {limit}"))),
-    }
-}
-
-/// The slices that this controller keeps for a service of this name. One that is
-/// being deleted is as good as gone: it may be held for long by a finalizer, and
-/// the service needs its endpoints meanwhile.
-fn slices_of(ctx: &Ctx<'_>, namespace: &str, name: &str) -> Result<Vec<Object<Slice>>> {
-    let labels = format!("{SERVICE_NAME}={name},{MANAGED_BY}={MANAGER}");
-    let mut slices = ctx.list::<Slice>(Query::all().namespace(namespace).labels(&labels))?;
-    slices.retain(|slice| !slice.metadata.is_deleting());
-    Ok(slices)
 }
 
 /// Packs the endpoints of each family. Slices of a family that the service has
@@ -187,7 +167,7 @@ fn report_refusals(ctx: &Ctx<'_>, service: &Service, about: &About, plan: &mut P
     let mut namespace_terminating = false;
     for result in ctx.results() {
         let ActionOutcome::Failed(failure) = &result.result else { continue };
-        if is_from_namespace(failure) {
+        if failure.is_of_terminating_namespace() {
             namespace_terminating = true;
         } else if failure.reason != "Conflict" {
             // Somebody else wrote first; what they wrote has been seen by now.
@@ -201,10 +181,6 @@ fn report_refusals(ctx: &Ctx<'_>, service: &Service, about: &About, plan: &mut P
         }
     }
     namespace_terminating
-}
-
-fn is_from_namespace(failure: &Failure) -> bool {
-    failure.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
 }
 
 fn failed_update(about: &About, service: &Service, text: &str) -> Event {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use coxswain_sdk::endpoints::pod::Pod;
+use coxswain_sdk::endpoints::pod::{Pod, first_news};
 use coxswain_sdk::endpoints::service::Service;
 use coxswain_sdk::{Object, Time};
 
@@ -25,8 +25,5 @@ pub fn trigger_time(service: &Service, slices: &[Object<Slice>], pods: &[Object<
             Some((endpoint.target_ref.as_ref()?.uid.as_str(), endpoint.conditions.serving))
         })
         .collect();
-    let unseen = |pod: &&Object<Pod>| {
-        pod.has_endpoint() && known.get(pod.metadata.uid.as_str()) != Some(&Some(pod.is_ready()))
-    };
-    pods.iter().filter(unseen).filter_map(|pod| pod.readiness_changed()).min()
+    first_news(pods, &known)
 }

@@ -3,11 +3,12 @@
 
 use coxswain_sdk::contract::ActionOutcome;
 use coxswain_sdk::endpoints::draft::{Draft, Owner, deletion, recycle};
-use coxswain_sdk::endpoints::pack::{Packed, pack};
+use coxswain_sdk::endpoints::pack::{self, Packed, pack};
 use coxswain_sdk::endpoints::port::PortKey;
+use coxswain_sdk::endpoints::slice;
 use coxswain_sdk::endpoints::{MANAGED_BY, SERVICE_NAME, TRIGGER_TIME};
 use coxswain_sdk::resource::ENDPOINTS;
-use coxswain_sdk::{About, Ctx, Error, Object, OwnerReference, Plan, Query, Result, Step, StringMap};
+use coxswain_sdk::{About, Ctx, Object, OwnerReference, Plan, Result, Step, StringMap, memory};
 
 use crate::desired::{Desired, Group, desired};
 use crate::memory::Memory;
@@ -23,14 +24,14 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     // Its slices are a key of their own, and go there.
     let Some(endpoints) = ctx.primary::<EndpointsObject>()? else { return Ok(plan) };
     let meta = &endpoints.metadata;
-    let limit = limit(ctx)?;
-    let slices = slices_of(ctx, &meta.namespace, &meta.name)?;
+    let limit = pack::limit(ctx, LIMIT)?;
+    let slices = slice::of_service(ctx, &meta.namespace, &meta.name, MANAGER)?;
     if !is_to_be_mirrored(ctx, &endpoints)? {
         plan.then(Step::new(slices.iter().map(deletion)));
         return Ok(plan);
     }
 
-    let before = Memory::of(ctx);
+    let before: Memory = memory::read(ctx);
     let mut memory = before.clone();
     memory.namespace_terminating |= was_refused_by_namespace(ctx);
     let desired = desired(&endpoints.subsets, limit);
@@ -52,7 +53,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     // Nothing is deleted before what replaces it is there.
     plan.then(Step::new(writes));
     plan.then(Step::new(doomed.iter().map(deletion)));
-    memory.keep(&before, &mut plan)?;
+    memory::keep(&memory, &before, &mut plan)?;
     Ok(plan)
 }
 
@@ -63,26 +64,11 @@ pub fn orphans(ctx: &Ctx<'_>) -> Result<Plan> {
     if let (Some(namespace), Some(MANAGER), Some(name)) = (parts.next(), parts.next(), parts.next())
         && ctx.get::<EndpointsObject>(namespace, name)?.is_none()
     {
-        plan.then(Step::new(slices_of(ctx, namespace, name)?.iter().map(deletion)));
+        plan.then(Step::new(
+            slice::of_service::<StringMap>(ctx, namespace, name, MANAGER)?.iter().map(deletion),
+        ));
     }
     Ok(plan)
-}
-
-fn limit(ctx: &Ctx<'_>) -> Result<usize> {
-    let limit: i64 = ctx.option_as(LIMIT)?;
-    match usize::try_from(limit) {
-        Ok(limit @ 1..=1000) => Ok(limit),
-        _ => Err(Error::Terminal(format!("{LIMIT} must be between 1 and 1000, not {limit}"))),
-    }
-}
-
-/// The slices that this controller keeps under a name. One that is being deleted
-/// is as good as gone.
-fn slices_of(ctx: &Ctx<'_>, namespace: &str, name: &str) -> Result<Vec<Object<Slice>>> {
-    let labels = format!("{SERVICE_NAME}={name},{MANAGED_BY}={MANAGER}");
-    let mut slices = ctx.list::<Slice>(Query::all().namespace(namespace).labels(&labels))?;
-    slices.retain(|slice| !slice.metadata.is_deleting());
-    Ok(slices)
 }
 
 /// Only Endpoints of a service without a selector are mirrored: the others are
@@ -169,9 +155,7 @@ fn tell(endpoints: &EndpointsObject, desired: &Desired, limit: usize, memory: &m
 
 fn was_refused_by_namespace(ctx: &Ctx<'_>) -> bool {
     ctx.results().iter().any(|result| match &result.result {
-        ActionOutcome::Failed(failure) => {
-            failure.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
-        }
+        ActionOutcome::Failed(failure) => failure.is_of_terminating_namespace(),
         ActionOutcome::Skipped | ActionOutcome::Unknown => false,
     })
 }

@@ -105,6 +105,7 @@ pub mod intstr;
 pub mod job;
 mod lookup;
 mod manifest;
+pub mod memory;
 pub mod merge;
 pub mod meta;
 pub mod migration;

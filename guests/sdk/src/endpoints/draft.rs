@@ -43,6 +43,12 @@ pub struct Owner<'a> {
     pub reference: &'a OwnerReference,
 }
 
+impl Owner<'_> {
+    fn is_of<A>(self, slice: &EndpointSlice<A>) -> bool {
+        slice.metadata.owner_references.iter().any(|reference| reference.uid == self.reference.uid)
+    }
+}
+
 impl<A: Annotations> Draft<A> {
     /// A slice as it is, to be changed.
     pub fn of(slice: &Object<EndpointSlice<A>>) -> Self {
@@ -85,11 +91,17 @@ impl<A: Annotations> Draft<A> {
     }
 
     /// Whether anything but annotations is to be written.
-    pub fn is_news(&self, owner: Owner<'_>) -> Result<bool> {
-        match &self.seen {
-            None => Ok(true),
-            Some(seen) => Ok(self.changes(seen, owner)?.keys().any(|field| field != "annotations")),
-        }
+    pub fn is_news(&self, owner: Owner<'_>) -> bool {
+        self.seen.as_ref().is_none_or(|seen| {
+            seen.metadata.labels != self.labels
+                || !owner.is_of(seen)
+                || seen.endpoints != self.endpoints
+                || self.has_other_ports(seen)
+        })
+    }
+
+    fn has_other_ports(&self, seen: &EndpointSlice<A>) -> bool {
+        !seen.ports.iter().map(|WholePort(port)| port).eq(&self.ports)
     }
 
     fn creation(self, owner: Owner<'_>) -> Result<Action> {
@@ -123,13 +135,13 @@ impl<A: Annotations> Draft<A> {
         };
         put("labels", merge::diff_of(&seen.metadata.labels, &self.labels)?);
         put("annotations", merge::diff_of(&seen.metadata.annotations.to_map(), &self.annotations)?);
-        if !seen.metadata.owner_references.iter().any(|reference| reference.uid == owner.reference.uid) {
+        if !owner.is_of(seen) {
             put("ownerReferences", Some(json!([json_of(owner.reference)?])));
         }
         if seen.endpoints != self.endpoints {
             put("endpoints", Some(json_of(&self.endpoints)?));
         }
-        if !seen.ports.iter().map(|WholePort(port)| port).eq(&self.ports) {
+        if self.has_other_ports(seen) {
             put("ports", Some(json_of(&self.ports)?));
         }
         Ok(changes)

@@ -9,8 +9,19 @@
 use super::draft::Draft;
 use super::slice::{Annotations, Endpoint, EndpointSlice};
 use super::wanted::Wanted;
+use crate::ctx::Ctx;
+use crate::error::{Error, Result};
 use crate::sort::sorted_by;
 use crate::view::Object;
+
+/// How many endpoints a slice may have at most, by an option.
+pub fn limit(ctx: &Ctx<'_>, option: &str) -> Result<usize> {
+    let limit: i64 = ctx.option_as(option)?;
+    match usize::try_from(limit) {
+        Ok(limit @ 1..=1000) => Ok(limit),
+        _ => Err(Error::Terminal(format!("{option} must be between 1 and 1000, not {limit}"))),
+    }
+}
 
 /// What becomes of slices.
 #[derive(Debug)]

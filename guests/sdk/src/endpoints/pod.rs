@@ -1,5 +1,6 @@
 //! Pods as addresses of services: which count, and their ports.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 use serde::Deserialize;
@@ -7,12 +8,14 @@ use serde::Deserialize;
 use super::address;
 use super::port::TCP;
 use super::service::{Service, ServicePort};
+use super::slice::Target;
 use crate::condition::{self, DatedCondition};
 use crate::intstr::IntOrString;
 use crate::meta::{ObjectMeta, null_is_default};
+use crate::pod;
 use crate::resource::{PODS, Resource};
 use crate::time::Time;
-use crate::view::View;
+use crate::view::{Object, View};
 
 /// A pod.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -103,6 +106,14 @@ pub struct PodIp {
     pub ip: String,
 }
 
+/// The earliest change of a pod's readiness that is not known yet. What is known
+/// of a pod is found by its uid.
+pub fn first_news(pods: &[Object<Pod>], known: &HashMap<&str, Option<bool>>) -> Option<Time> {
+    let is_news = |pod: &&Object<Pod>| known.get(pod.metadata.uid.as_str()) != Some(&Some(pod.is_ready()));
+    let news = pods.iter().filter(|pod| pod.has_endpoint()).filter(is_news);
+    news.filter_map(|pod| pod.readiness_changed()).min()
+}
+
 impl Pod {
     fn ready_condition(&self) -> Option<&DatedCondition> {
         condition::find(&self.status.conditions, "Ready")
@@ -121,7 +132,7 @@ impl Pod {
     /// Whether it has an address and has not ended. One that was asked to go
     /// still counts; whoever wants it left out asks for that.
     pub fn has_endpoint(&self) -> bool {
-        let ended = matches!(self.status.phase.as_str(), "Succeeded" | "Failed");
+        let ended = pod::has_ended(&self.status.phase);
         let has_address = !self.status.pod_ip.is_empty() || !self.status.pod_ips.is_empty();
         has_address && !ended
     }
@@ -129,6 +140,23 @@ impl Pod {
     /// Its addresses, in their usual form. What is no address is left out.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.status.pod_ips.iter().filter_map(|ip| address::parse(&ip.ip))
+    }
+
+    /// The reference to it from its endpoint.
+    pub fn target(&self) -> Target {
+        let ObjectMeta { namespace, name, uid, .. } = &self.metadata;
+        Target {
+            kind: PODS.kind.to_owned(),
+            namespace: namespace.clone(),
+            name: name.clone(),
+            uid: uid.clone(),
+            ..Target::default()
+        }
+    }
+
+    /// The node it is bound to, if it is.
+    pub fn node_name(&self) -> Option<String> {
+        (!self.spec.node_name.is_empty()).then(|| self.spec.node_name.clone())
     }
 
     /// The name it has within a service, if the service is its subdomain.

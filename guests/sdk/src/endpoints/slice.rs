@@ -5,12 +5,15 @@ use std::fmt;
 use serde::de::{self, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::TRIGGER_TIME;
 use super::address::Family;
 use super::port::Port;
+use super::{MANAGED_BY, SERVICE_NAME, TRIGGER_TIME};
+use crate::ctx::Ctx;
+use crate::error::Result;
 use crate::meta::{ObjectMeta, StringMap, null_is_default};
+use crate::query::Query;
 use crate::resource::{ENDPOINT_SLICES, Resource};
-use crate::view::View;
+use crate::view::{Object, View};
 
 /// A slice. `A` says which annotations are read, and so kept in step.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -30,6 +33,21 @@ pub struct EndpointSlice<A> {
 
 impl<A: DeserializeOwned + Default + 'static> View for EndpointSlice<A> {
     const RESOURCE: Resource = ENDPOINT_SLICES;
+}
+
+/// The slices that a manager keeps for a service of this name. One that is being
+/// deleted is as good as gone: it may be held for long by a finalizer, and the
+/// service needs its endpoints meanwhile.
+pub fn of_service<A: Annotations>(
+    ctx: &Ctx<'_>,
+    namespace: &str,
+    service: &str,
+    manager: &str,
+) -> Result<Vec<Object<EndpointSlice<A>>>> {
+    let labels = format!("{SERVICE_NAME}={service},{MANAGED_BY}={manager}");
+    let mut slices = ctx.list::<EndpointSlice<A>>(Query::all().namespace(namespace).labels(&labels))?;
+    slices.retain(|slice| !slice.metadata.is_deleting());
+    Ok(slices)
 }
 
 impl<A> EndpointSlice<A> {
@@ -154,13 +172,15 @@ pub struct Target {
 }
 
 impl Target {
-    /// Whether both mean the same object; the version it had is of no account.
-    pub fn is(&self, other: &Self) -> bool {
-        let parts = |target: &Self| {
-            let Self { api_version, kind, namespace, name, uid, field_path, .. } = target.clone();
-            [api_version, kind, namespace, name, uid, field_path]
-        };
-        parts(self) == parts(other)
+    /// Whether both mean the same object, or both none; the version it had is of
+    /// no account.
+    pub fn same(one: Option<&Self>, other: Option<&Self>) -> bool {
+        one.map(Self::parts) == other.map(Self::parts)
+    }
+
+    fn parts(&self) -> [&str; 6] {
+        let Self { api_version, kind, namespace, name, uid, field_path, .. } = self;
+        [api_version, kind, namespace, name, uid, field_path]
     }
 }
 
@@ -200,14 +220,10 @@ impl Endpoint {
     /// Whether the other, which has the same addresses and name, says the same.
     /// Hints are another matter.
     pub fn says_the_same(&self, other: &Self) -> bool {
-        let same_target = match (&self.target_ref, &other.target_ref) {
-            (Some(target), Some(of_other)) => target.is(of_other),
-            (target, of_other) => target.is_none() && of_other.is_none(),
-        };
         self.conditions == other.conditions
             && self.node_name == other.node_name
             && self.zone == other.zone
-            && same_target
+            && Target::same(self.target_ref.as_ref(), other.target_ref.as_ref())
     }
 }
 

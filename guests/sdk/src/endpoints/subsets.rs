@@ -71,14 +71,10 @@ impl Address {
     /// Whether both are the same; the version of the object behind them is of no
     /// account.
     fn is(&self, other: &Self) -> bool {
-        let same_target = match (&self.target_ref, &other.target_ref) {
-            (Some(target), Some(of_other)) => target.is(of_other),
-            (target, of_other) => target.is_none() && of_other.is_none(),
-        };
         self.ip == other.ip
             && self.hostname == other.hostname
             && self.node_name == other.node_name
-            && same_target
+            && Target::same(self.target_ref.as_ref(), other.target_ref.as_ref())
     }
 }
 
