@@ -1,10 +1,10 @@
 //! What is read of DaemonSets and their pods.
 
 use coxswain_sdk::claim::HasMetadata;
+use coxswain_sdk::condition::DatedCondition;
 use coxswain_sdk::intstr::IntOrString;
 use coxswain_sdk::meta::{NoAnnotations, null_is_default};
 use coxswain_sdk::node_affinity::NodeRequirement;
-use coxswain_sdk::pod::PodCondition;
 use coxswain_sdk::resource::{DAEMON_SETS, PODS};
 use coxswain_sdk::selector::LabelSelector;
 use coxswain_sdk::{ObjectMeta, Resource, StringMap, View};
@@ -122,7 +122,7 @@ pub struct PodNodeSelectorTerm {
 pub struct PodStatus {
     pub phase: String,
     #[serde(deserialize_with = "null_is_default")]
-    pub conditions: Vec<PodCondition>,
+    pub conditions: Vec<DatedCondition>,
 }
 
 impl View for Pod {

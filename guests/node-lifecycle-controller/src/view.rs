@@ -1,5 +1,6 @@
 //! What is read of nodes, their leases and their pods.
 
+use coxswain_sdk::condition::BriefCondition;
 use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::{LEASES, NODES, PODS};
 use coxswain_sdk::taints::Taint;
@@ -103,15 +104,7 @@ pub struct PodSpec {
 #[serde(default)]
 pub struct PodStatus {
     #[serde(deserialize_with = "null_is_default")]
-    pub conditions: Vec<PodCondition>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct PodCondition {
-    #[serde(rename = "type")]
-    pub kind: String,
-    pub status: String,
+    pub conditions: Vec<BriefCondition>,
 }
 
 impl View for Pod {

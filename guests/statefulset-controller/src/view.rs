@@ -1,9 +1,9 @@
 //! What is read of StatefulSets, their pods and the claims of those.
 
 use coxswain_sdk::claim::HasMetadata;
+use coxswain_sdk::condition::DatedCondition;
 use coxswain_sdk::intstr::IntOrString;
 use coxswain_sdk::meta::{NoAnnotations, null_is_default};
-use coxswain_sdk::pod::PodCondition;
 use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS};
 use coxswain_sdk::revisions::{REVISION_HASH_LABEL, TemplatePatch};
 use coxswain_sdk::selector::{LabelSelector, Selector};
@@ -269,7 +269,7 @@ pub struct PodStatus {
     pub phase: String,
     /// Conditions.
     #[serde(deserialize_with = "null_is_default")]
-    pub conditions: Vec<PodCondition>,
+    pub conditions: Vec<DatedCondition>,
 }
 
 impl View for Pod {

@@ -1,5 +1,6 @@
 //! What is read of pods.
 
+use coxswain_sdk::condition::{self, HasStatus, ReasonedCondition};
 use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::PODS;
 use coxswain_sdk::taints::Toleration;
@@ -27,17 +28,7 @@ pub struct PodSpec {
 #[serde(default)]
 pub struct PodStatus {
     #[serde(deserialize_with = "null_is_default")]
-    pub conditions: Vec<PodCondition>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodCondition {
-    #[serde(rename = "type")]
-    pub kind: String,
-    pub status: String,
-    pub reason: String,
-    pub last_transition_time: Option<Time>,
+    pub conditions: Vec<ReasonedCondition>,
 }
 
 impl View for Pod {
@@ -46,8 +37,8 @@ impl View for Pod {
 
 impl Pod {
     /// The condition of this type, if it is true.
-    pub fn condition(&self, kind: &str) -> Option<&PodCondition> {
-        self.status.conditions.iter().find(|condition| condition.kind == kind && condition.status == "True")
+    pub fn condition(&self, kind: &str) -> Option<&ReasonedCondition> {
+        condition::find(&self.status.conditions, kind).filter(|condition| condition.is_true())
     }
 
     /// When it came to its node, as far as that is known.
