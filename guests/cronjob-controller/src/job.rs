@@ -1,12 +1,10 @@
 //! The Job of a run.
 
 use coxswain_sdk::resource::{CRON_JOBS, JOBS};
-use coxswain_sdk::{Action, OwnerReference, Result, Time};
+use coxswain_sdk::{Action, OwnerReference, Result, StringMap, Time};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-
-use coxswain_sdk::StringMap;
 
 use crate::timing::rfc3339;
 use crate::view::{CronJob, Job, Reference};

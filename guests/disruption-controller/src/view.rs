@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use coxswain_sdk::condition::{self, ReasonedCondition};
 use coxswain_sdk::intstr::IntOrString;
 use coxswain_sdk::meta::null_is_default;
+use coxswain_sdk::pod::has_ended;
 use coxswain_sdk::resource::{
     DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS,
 };
@@ -101,7 +102,7 @@ impl Pod {
 
     /// Whether it has ended for good.
     pub fn has_ended(&self) -> bool {
-        matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
+        has_ended(&self.status.phase)
     }
 }
 

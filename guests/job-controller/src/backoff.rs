@@ -9,6 +9,7 @@ use std::time::Duration;
 use coxswain_sdk::Time;
 use serde::{Deserialize, Serialize};
 
+use crate::tally::number;
 use crate::view::{Job, Pod};
 
 /// The wait after one failure.
@@ -55,7 +56,7 @@ impl Failures {
         let new = failed.iter().filter(|at| old.last.is_none_or(|last| **at > last)).count();
         Self {
             // Of pods that ended in the same second it cannot be told which are remembered.
-            count: old.count.saturating_add(as_count(new)).max(as_count(failed.len())),
+            count: old.count.saturating_add(number(new)).max(number(failed.len())),
             last: failed.iter().copied().max().max(old.last),
         }
     }
@@ -64,10 +65,6 @@ impl Failures {
     pub fn ready_at(&self, now: Time) -> Option<Time> {
         self.last.and_then(|last| ready_at(self.count, last, now))
     }
-}
-
-fn as_count(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// A pod that we asked to go ourselves lost its finalizer before; one that was

@@ -4,7 +4,7 @@
 //! Indexed Job get their index as a label, an annotation, a hostname and an
 //! environment variable.
 
-use coxswain_sdk::resource::JOBS;
+use coxswain_sdk::resource::{JOBS, PODS};
 use coxswain_sdk::template::PodTemplate;
 use coxswain_sdk::{Action, Error, OwnerReference, Result};
 use serde_json::value::RawValue;
@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use crate::per_index::counts_after;
 use crate::tally::Tally;
 use crate::view::{Job, TRACKING};
-use coxswain_sdk::resource::PODS;
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";

@@ -4,8 +4,8 @@
 //! status, then lose their finalizer, then are counted. A step that fails ends
 //! the plan; the next sync sees how far it came.
 
-use coxswain_sdk::resource::{JOBS, PODS};
-use coxswain_sdk::{About, Action, Object, Result, Step};
+use coxswain_sdk::resource::JOBS;
+use coxswain_sdk::{About, Action, Object, Result, Step, pod};
 
 use crate::make::creations;
 use crate::manage::Work;
@@ -23,14 +23,7 @@ pub fn of_pods(job: &Job, tally: &Tally<'_>, about: &About, work: &Work<'_>) -> 
     };
     let create = creations(job, tally, &work.create)?.into_iter().map(created);
     let uncounted = work.delete.iter().filter(|pod| !work.counts && pod.is_tracked());
-    let delete = work.delete.iter().map(|pod| {
-        let meta = &pod.metadata;
-        Action::delete(PODS, &meta.namespace, &meta.name)
-            .uid(&meta.uid)
-            .tag("delete")
-            .on_success(about.normal("SuccessfulDelete", "Deleted pod: {name}"))
-            .on_failure(about.warning("FailedDelete", "Error deleting: {message}"))
-    });
+    let delete = work.delete.iter().map(|pod| pod::delete(&pod.metadata, about));
     // Where one creation fails, the others likely would too.
     Ok([Step::new(create).slow_start(), Step::new(uncounted.map(|pod| untrack(pod))), Step::new(delete)])
 }

@@ -2,6 +2,7 @@
 
 use coxswain_sdk::condition::{self, BriefCondition};
 use coxswain_sdk::meta::null_is_default;
+use coxswain_sdk::pod::has_ended;
 use coxswain_sdk::resource::{NODES, PODS};
 use coxswain_sdk::{Resource, Time, View};
 use serde::Deserialize;
@@ -69,7 +70,7 @@ impl View for Pod {
 impl Pod {
     /// Whether it has ended for good.
     pub fn has_ended(&self) -> bool {
-        matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
+        has_ended(&self.status.phase)
     }
 
     /// Whether a kubelet evicted it.

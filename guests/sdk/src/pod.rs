@@ -7,6 +7,7 @@ use serde::Deserialize;
 use crate::claim::HasMetadata;
 use crate::condition::{self, DatedCondition, HasStatus as _};
 use crate::meta::{ObjectMeta, StringMap, null_is_default};
+use crate::plan::{About, Action};
 use crate::resource::{PODS, Resource};
 use crate::time::Time;
 use crate::view::View;
@@ -116,10 +117,18 @@ pub struct InitContainerStatus {
     pub restart_count: i32,
 }
 
+impl PodSpec {
+    /// Whether the init container of this name is a sidecar.
+    pub fn has_sidecar(&self, name: &str) -> bool {
+        let mut containers = self.init_containers.iter();
+        containers.any(|c| c.name == name && c.restart_policy.as_deref() == Some("Always"))
+    }
+}
+
 impl Pod {
     /// Whether it has ended for good.
     pub fn is_terminal(&self) -> bool {
-        matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
+        has_ended(&self.status.phase)
     }
 
     /// Whether it neither ended nor was asked to go.
@@ -155,11 +164,8 @@ impl Pod {
 
     /// The highest restart count among its containers, and among its sidecars.
     pub fn restarts(&self) -> (i32, i32) {
-        let sidecar = |name: &str| {
-            let mut containers = self.spec.init_containers.iter();
-            containers.any(|c| c.name == name && c.restart_policy.as_deref() == Some("Always"))
-        };
-        let sidecars = self.status.init_container_statuses.iter().filter(|status| sidecar(&status.name));
+        let sidecars = self.status.init_container_statuses.iter();
+        let sidecars = sidecars.filter(|status| self.spec.has_sidecar(&status.name));
         (
             self.status
                 .container_statuses
@@ -171,6 +177,20 @@ impl Pod {
             sidecars.map(|status| status.restart_count).max().unwrap_or(0).max(0),
         )
     }
+}
+
+/// Whether a pod in this phase has ended for good.
+pub fn has_ended(phase: &str) -> bool {
+    matches!(phase, "Succeeded" | "Failed")
+}
+
+/// Deletes a pod; whoever keeps it is told.
+pub fn delete<A>(pod: &ObjectMeta<A>, keeper: &About) -> Action {
+    Action::delete(PODS, &pod.namespace, &pod.name)
+        .uid(&pod.uid)
+        .tag("delete")
+        .on_success(keeper.normal("SuccessfulDelete", "Deleted pod: {name}"))
+        .on_failure(keeper.warning("FailedDelete", "Error deleting: {message}"))
 }
 
 /// Of a pod's conditions the one that says that it is ready; None if it is not.

@@ -28,7 +28,7 @@ fn goes_before(a: &Pod, a_rank: usize, b: &Pod, b_rank: usize, now: Time) -> boo
     if a_node.is_empty() != b_node.is_empty() {
         return a_node.is_empty();
     }
-    let (a_phase, b_phase) = (phase(a), phase(b));
+    let (a_phase, b_phase) = (progress(&a.status.phase), progress(&b.status.phase));
     if a_phase != b_phase {
         return a_phase < b_phase;
     }
@@ -53,8 +53,9 @@ fn goes_before(a: &Pod, a_rank: usize, b: &Pod, b_rank: usize, now: Time) -> boo
     a_made != b_made && younger(a, a_made, b, b_made, now)
 }
 
-fn phase(pod: &Pod) -> u8 {
-    match pod.status.phase.as_str() {
+/// How far a pod in this phase has come: pending, unknown, running.
+pub fn progress(phase: &str) -> u8 {
+    match phase {
         "Unknown" => 1,
         "Running" => 2,
         _ => 0,

@@ -21,7 +21,7 @@ use crate::ctx::Ctx;
 use crate::error::{Error, Result};
 use crate::meta::{ObjectMeta, OwnerReference, is_default, null_is_default};
 use crate::plan::{About, Action, Plan, Step};
-use crate::pod::{Pod, next_available};
+use crate::pod::{self, Pod, next_available};
 use crate::query::Query;
 use crate::ranking::sort_for_deletion;
 use crate::resource::PODS;
@@ -228,15 +228,7 @@ fn creations<O: ReplicaOwner>(owner: &O, about: &About, count: usize) -> Result<
 }
 
 fn deletions(about: &About, victims: &[Object<Pod>]) -> Step {
-    let delete = |pod: &Object<Pod>| {
-        let meta = &pod.metadata;
-        Action::delete(PODS, &meta.namespace, &meta.name)
-            .uid(&meta.uid)
-            .tag("delete")
-            .on_success(about.normal("SuccessfulDelete", "Deleted pod: {name}"))
-            .on_failure(about.warning("FailedDelete", "Error deleting: {message}"))
-    };
-    Step::new(victims.iter().map(delete)).or_go_on()
+    Step::new(victims.iter().map(|pod| pod::delete(&pod.metadata, about))).or_go_on()
 }
 
 fn choose_victims<O: ReplicaOwner>(

@@ -14,6 +14,7 @@ use crate::ctx::Ctx;
 use crate::error::Result;
 use crate::manifest::ReadOptions;
 use crate::meta::{NoAnnotations, ObjectMeta, null_is_default};
+use crate::pod;
 use crate::query::Query;
 use crate::resource::{PODS, Resource};
 use crate::view::{Object, View};
@@ -101,7 +102,7 @@ impl PodState {
     /// none of its containers runs.
     pub fn has_ended<A>(&self, meta: &ObjectMeta<A>) -> bool {
         let running = |status: &ContainerStatus| status.state.running.is_some();
-        matches!(self.phase.as_str(), "Succeeded" | "Failed")
+        pod::has_ended(&self.phase)
             || meta.is_deleting()
                 && !self.container_statuses.iter().any(running)
                 && !self.init_container_statuses.iter().any(running)

@@ -5,6 +5,8 @@ use std::cmp::Reverse;
 use coxswain_sdk::claim::HasMetadata;
 use coxswain_sdk::condition::{self, DatedCondition};
 use coxswain_sdk::meta::null_is_default;
+use coxswain_sdk::pod::{PodSpec, has_ended, ready};
+use coxswain_sdk::ranking::progress;
 use coxswain_sdk::resource::PODS;
 use coxswain_sdk::{ObjectMeta, Resource, Time, View};
 use serde::Deserialize;
@@ -44,21 +46,6 @@ pub struct Annotations {
     failures: Option<String>,
     #[serde(rename = "batch.kubernetes.io/job-index-ignored-failure-count")]
     ignored_failures: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct PodSpec {
-    node_name: String,
-    #[serde(deserialize_with = "null_is_default")]
-    init_containers: Vec<InitContainer>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct InitContainer {
-    name: String,
-    restart_policy: Option<String>,
 }
 
 /// What is read of a pod's status.
@@ -125,7 +112,7 @@ impl Pod {
 
     /// Whether it has ended for good.
     pub fn is_terminal(&self) -> bool {
-        matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
+        has_ended(&self.status.phase)
     }
 
     /// Whether it neither ended nor was asked to go.
@@ -145,13 +132,9 @@ impl Pod {
             || (self.metadata.is_deleting() && !self.has_succeeded() && !job.replaces_only_failed())
     }
 
-    fn ready_condition(&self) -> Option<&DatedCondition> {
-        condition::find(&self.status.conditions, "Ready")
-    }
-
     /// Whether it is ready.
     pub fn is_ready(&self) -> bool {
-        condition::is_true(&self.status.conditions, "Ready")
+        ready(&self.status.conditions).is_some()
     }
 
     /// Its completion index.
@@ -179,7 +162,7 @@ impl Pod {
     /// was asked to go; or, for want of better, when it was made.
     pub fn finished_at(&self) -> Time {
         let unready = || {
-            self.ready_condition()
+            condition::find(&self.status.conditions, "Ready")
                 .filter(|ready| ready.status == "False")
                 .and_then(|ready| ready.last_transition_time)
         };
@@ -194,13 +177,9 @@ impl Pod {
             .unwrap_or(Time::from_unix(0))
     }
 
-    fn is_sidecar(&self, name: &str) -> bool {
-        let mut containers = self.spec.init_containers.iter();
-        containers.any(|c| c.name == name && c.restart_policy.as_deref() == Some("Always"))
-    }
-
     fn sidecars(&self) -> impl Iterator<Item = &ContainerStatus> {
-        self.status.init_container_statuses.iter().filter(|status| self.is_sidecar(&status.name))
+        let statuses = self.status.init_container_statuses.iter();
+        statuses.filter(|status| self.spec.has_sidecar(&status.name))
     }
 
     /// None unless all of them have ended and say when. Sidecars end last.
@@ -221,21 +200,15 @@ impl Pod {
     /// Unassigned go first, then pending, not ready, ready for a shorter time,
     /// restarted more often, younger.
     pub fn removal_rank(&self) -> Rank {
-        let phase = match self.status.phase.as_str() {
-            "Unknown" => 1,
-            "Running" => 2,
-            _ => 0,
-        };
-        let ready_since = self.ready_condition().filter(|ready| ready.status == "True");
         let most = |statuses: &mut dyn Iterator<Item = &ContainerStatus>| {
             statuses.map(|status| status.restart_count).max().unwrap_or(0).max(0)
         };
         let restarts = (most(&mut self.status.container_statuses.iter()), most(&mut self.sidecars()));
         (
             !self.spec.node_name.is_empty(),
-            phase,
+            progress(&self.status.phase),
             self.is_ready(),
-            ready_since.and_then(|ready| ready.last_transition_time).map(Reverse),
+            ready(&self.status.conditions).and_then(|ready| ready.last_transition_time).map(Reverse),
             Reverse(restarts),
             self.metadata.creation_timestamp.map(Reverse),
         )
