@@ -131,6 +131,7 @@ fn request_of(der: &[u8]) -> Result<Request, Unreadable> {
     info.take(SEQUENCE).map_err(malformed)?;
     let attributes = info.optional(0xa0).map_err(malformed)?.unwrap_or_default();
     let mut attributes = Reader::new(attributes);
+    let mut seen = Vec::new();
     while !attributes.is_empty() {
         let mut attribute = attributes.enter(SEQUENCE).map_err(malformed)?;
         if attribute.take(OBJECT_IDENTIFIER).map_err(malformed)? != EXTENSION_REQUEST {
@@ -138,14 +139,18 @@ fn request_of(der: &[u8]) -> Result<Request, Unreadable> {
         }
         let mut values = attribute.enter(SET).map_err(malformed)?;
         let extensions = values.enter(SEQUENCE).map_err(malformed)?;
-        read_extensions(&mut request, extensions)?;
+        read_extensions(&mut request, &mut seen, extensions)?;
     }
     Ok(request)
 }
 
-fn read_extensions(request: &mut Request, mut extensions: Reader<'_>) -> Result<(), Unreadable> {
+/// Each kind of extension may be asked for once, in whatever attribute.
+fn read_extensions<'a>(
+    request: &mut Request,
+    seen: &mut Vec<&'a [u8]>,
+    mut extensions: Reader<'a>,
+) -> Result<(), Unreadable> {
     let malformed = |_: Malformed| "malformed extension";
-    let mut seen = Vec::new();
     while !extensions.is_empty() {
         let mut extension = extensions.enter(SEQUENCE).map_err(malformed)?;
         let id = extension.take(OBJECT_IDENTIFIER).map_err(malformed)?;

@@ -58,6 +58,30 @@ fn no_byte_makes_it_panic() {
 }
 
 #[test]
+fn an_extension_is_asked_for_once() {
+    fn der(tag: u8, parts: &[Vec<u8>]) -> Vec<u8> {
+        let content = parts.concat();
+        [&[tag, u8::try_from(content.len()).unwrap()][..], &content].concat()
+    }
+    let id = |bytes: &[u8]| der(OBJECT_IDENTIFIER, &[bytes.to_vec()]);
+    let name = |name: &str| der(SEQUENCE, &[der(0x82, &[name.as_bytes().to_vec()])]);
+    let extension = |name: Vec<u8>| der(SEQUENCE, &[id(ALTERNATIVE_NAMES), der(OCTET_STRING, &[name])]);
+    let attribute = |extensions: &[Vec<u8>]| {
+        der(SEQUENCE, &[id(EXTENSION_REQUEST), der(SET, &[der(SEQUENCE, extensions)])])
+    };
+    let request = |attributes: &[Vec<u8>]| {
+        let empty = || der(SEQUENCE, &[]);
+        let info = der(SEQUENCE, &[der(INTEGER, &[vec![0]]), empty(), empty(), der(0xa0, attributes)]);
+        request_of(&der(SEQUENCE, &[info, empty(), der(BIT_STRING, &[vec![0]])]))
+    };
+    let (a, b) = (extension(name("a")), extension(name("b")));
+    assert_eq!(request(&[attribute(&[a.clone()])]).unwrap().dns_names, ["a"]);
+    let twice = Err("certificate request contains duplicate requested extensions");
+    assert_eq!(request(&[attribute(&[a.clone(), b.clone()])]), twice);
+    assert_eq!(request(&[attribute(&[a]), attribute(&[b])]), twice);
+}
+
+#[test]
 fn names_of_every_kind_of_string() {
     for (tag, bytes, read) in [
         (0x0c, "ü".as_bytes(), Ok(Some("ü"))),
