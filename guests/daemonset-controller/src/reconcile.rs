@@ -10,8 +10,9 @@ use serde_json::json;
 
 use crate::backoff::Memory;
 use crate::history::History;
-use crate::manage::{Rules, manage};
+use crate::manage::{Rules, Work, manage};
 use crate::placement::Placement;
+use crate::status::Status;
 use crate::view::{DaemonSet, Pod};
 use crate::{counts, pods, rolling, status, writes};
 
@@ -69,7 +70,6 @@ fn decide(
     owned: &[Object<Pod>],
     plan: &mut Plan,
 ) -> Result<()> {
-    let meta = &set.metadata;
     let now = ctx.now();
     let surge = counts::allows_surge(&set.spec.update_strategy);
     let rules = Rules { set, hash: &history.hash, surge, now };
@@ -81,38 +81,58 @@ fn decide(
     let mut memory = Memory::read(ctx.state().unwrap_or_default(), set.status.observed_generation, now);
     writes::report(ctx, about, &mut memory, plan);
 
+    // Which revision a pod is of is open until there is one of each.
     if !history.has_duplicates() {
-        let mut work = manage(&rules, &places, &by_node, &mut memory);
-        // An update goes on only once each node has what it needs.
-        if work.is_done() {
-            let wanted = places.iter().filter(|(_, placement)| *placement == Placement::Wanted).count();
-            match counts::way(&set.spec.update_strategy, wanted) {
-                Ok(way) => {
-                    let update = rolling::update(&rules, way, &places, &by_node);
-                    (work.create, work.delete) = (update.create, update.delete);
-                }
-                Err(e) => {
-                    let text = format!("DaemonSet {}/{}: {e}", meta.namespace, meta.name);
-                    ctx.log(Level::Warn, &text);
-                }
-            }
-        }
+        let mut work = work(ctx, &rules, &places, &by_node, &mut memory);
         writes::begin_elsewhere(ctx, &mut work.create);
         writes::carry_out(set, &history.hash, about, &memory, work, plan)?;
         plan.then(history.surplus(set, owned));
     }
-    let mut wanted = status::count(&rules, &places, &by_node);
-    let mut seen = set.status.clone();
-    if history.collisions.is_some() {
-        // Written already.
-        (wanted.collision_count, seen.collision_count) = (history.collisions, history.collisions);
-    }
-    if let Some(at) = status::next_check(&rules, &wanted, owned) {
+    let status = status::count(&rules, &places, &by_node);
+    if let Some(at) = status::next_check(&rules, &status, owned) {
         plan.come_back(at);
+    }
+    plan.then(write_status(set, status, history.collisions)?);
+    plan.keep_instead(ctx.state(), memory.write());
+    Ok(())
+}
+
+/// What is to be done about pods: an update goes on only once each node has what
+/// it needs.
+fn work<'a>(
+    ctx: &Ctx<'_>,
+    rules: &Rules<'_>,
+    places: &[(&'a str, Placement)],
+    pods: &pods::ByNode<'a>,
+    memory: &mut Memory,
+) -> Work<'a> {
+    let mut work = manage(rules, places, pods, memory);
+    if !work.is_done() {
+        return work;
+    }
+    let wanted = places.iter().filter(|(_, placement)| *placement == Placement::Wanted).count();
+    match counts::way(&rules.set.spec.update_strategy, wanted) {
+        Ok(way) => {
+            let update = rolling::update(rules, way, places, pods);
+            (work.create, work.delete) = (update.create, update.delete);
+        }
+        Err(e) => {
+            let meta = &rules.set.metadata;
+            ctx.log(Level::Warn, &format!("DaemonSet {}/{}: {e}", meta.namespace, meta.name));
+        }
+    }
+    work
+}
+
+/// The write of the status; None if it is right. A count of collisions that is
+/// given is written already.
+fn write_status(set: &DaemonSet, mut wanted: Status, collisions: Option<i32>) -> Result<Option<Action>> {
+    let meta = &set.metadata;
+    let mut seen = set.status.clone();
+    if collisions.is_some() {
+        (wanted.collision_count, seen.collision_count) = (collisions, collisions);
     }
     let write = Action::status(DAEMON_SETS, &meta.namespace, &meta.name, &seen, &wanted)?;
     // Counts are simply right, so they are written over whatever is there.
-    plan.then(write.map(|write| write.uid(&meta.uid)));
-    plan.keep_instead(ctx.state(), memory.write());
-    Ok(())
+    Ok(write.map(|write| write.uid(&meta.uid)))
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use coxswain_sdk::taints::{NO_EXECUTE, has};
-use coxswain_sdk::{About, Action, Ctx, Object, ObjectMeta, Plan, Query, Result, Step};
+use coxswain_sdk::{About, Action, Ctx, Object, ObjectMeta, Plan, Query, Result, Step, Time};
 use serde_json::Map;
 
 use crate::health::{self, Health};
@@ -34,76 +34,102 @@ type Zones = BTreeMap<String, Census>;
 /// One look at all nodes.
 pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     let settings = Settings::of(ctx)?;
-    let now = ctx.now();
     let nodes = ctx.list::<Node>(Query::all())?;
-    let leases = ctx.list::<Lease>(Query::all().namespace(LEASE_NAMESPACE))?;
-    let leases: BTreeMap<&str, &Lease> =
-        leases.iter().map(|lease| (lease.metadata.name.as_str(), &**lease)).collect();
     let memory = Memory::read(ctx.state().unwrap_or_default());
     let mut plan = Plan::new();
     report_changes(&memory, &nodes, &mut plan);
 
-    let healths: Vec<Health> = nodes
-        .iter()
-        .map(|node| {
-            let known = memory.nodes.get(node.metadata.name.as_str());
-            let before = known.filter(|(uid, _)| *uid == node.metadata.uid).map(|(_, health)| *health);
-            Health::observe(before, node, leases.get(node.metadata.name.as_str()).copied(), now)
-        })
-        .collect();
-
-    let mut reports = Vec::new();
-    let mut reported = BTreeSet::new();
-    // As the API server has it, and as it will be once the reports are written.
-    let (mut seen, mut expected) = (Zones::new(), Zones::new());
-    for (node, health) in nodes.iter().zip(&healths) {
-        let deadline = health.deadline(&settings);
-        if now <= deadline && !node.is_unknown() {
-            plan.come_back(deadline + Duration::from_millis(1));
-        }
-        let report = if now > deadline { health::report(node, now) } else { None };
-        let ready = node.ready().is_some_and(|ready| ready.status == "True");
-        if !node.metadata.labels.contains_key(EXCLUDED) {
-            let zone = zones::zone_of(&node.metadata.labels);
-            seen.entry(zone.clone()).or_default().count(ready);
-            expected.entry(zone).or_default().count(ready && report.is_none());
-        }
-        if let Some(report) = report {
-            reports.push(report);
-            reported.insert(node.metadata.name.as_str());
-        }
-    }
-    let mut limiters = limiters(ctx, &memory, &nodes, &expected, &settings);
+    let healths = observe(ctx, &memory, &nodes)?;
+    let look = Look::of(&nodes, &healths, &settings, ctx.now(), &mut plan);
+    let mut limiters = limiters(ctx, &memory, &nodes, &look.expected, &settings);
     // A node whose conditions are written only now is not tainted before that is done.
     let told: Vec<&Object<Node>> =
-        nodes.iter().filter(|node| !reported.contains(node.metadata.name.as_str())).collect();
-    let all_down = zones::all_down(&seen, &settings);
-    let writes = if all_down { acquit(&told, &seen) } else { evict(ctx, &told, &mut limiters, &mut plan) };
+        nodes.iter().filter(|node| !look.reported.contains(node.metadata.name.as_str())).collect();
+    let all_down = zones::all_down(&look.seen, &settings);
+    let writes =
+        if all_down { acquit(&told, &look.seen) } else { evict(ctx, &told, &mut limiters, &mut plan) };
     plan.then(Step::new(writes).or_go_on());
-    if reports.is_empty() {
+    if look.reports.is_empty() {
         plan.quiet(u32::try_from(settings.period.as_millis()).unwrap_or(u32::MAX));
     } else {
         plan.quiet(SETTLE.as_millis() as u32);
         // What was refused is tried again after the key's backoff, and no sooner.
         if !ctx.results().iter().any(|result| result.tag == health::REPORT) {
-            plan.come_back(now + SETTLE);
+            plan.come_back(ctx.now() + SETTLE);
         }
     }
-    plan.then(Step::new(reports).or_go_on());
+    plan.then(Step::new(look.reports).or_go_on());
 
-    // We see again: whoever was not heard of gets another chance.
-    let again = memory.all_down && !all_down;
     let mut writer = Writer::default();
     writer.all_down(all_down);
     limiters.iter().for_each(|(name, limiter)| writer.zone(name, limiter));
-    for (node, mut health) in nodes.iter().zip(healths) {
-        if again {
-            health.alive = now;
-        }
-        writer.node(&node.metadata.name, &node.metadata.uid, &health);
+    // We see again: whoever was not heard of gets another chance.
+    let again = (memory.all_down && !all_down).then_some(ctx.now());
+    for (node, health) in nodes.iter().zip(healths) {
+        let alive = again.unwrap_or(health.alive);
+        writer.node(&node.metadata.name, &node.metadata.uid, &Health { alive, ..health });
     }
     plan.keep_instead(ctx.state(), writer.finish());
     Ok(plan)
+}
+
+/// The health of each node, given what was last seen of it.
+fn observe(ctx: &Ctx<'_>, memory: &Memory<'_>, nodes: &[Object<Node>]) -> Result<Vec<Health>> {
+    let leases = ctx.list::<Lease>(Query::all().namespace(LEASE_NAMESPACE))?;
+    let leases: BTreeMap<&str, &Lease> =
+        leases.iter().map(|lease| (lease.metadata.name.as_str(), &**lease)).collect();
+    let healths = nodes.iter().map(|node| {
+        let name = node.metadata.name.as_str();
+        let known = memory.nodes.get(name).filter(|(uid, _)| *uid == node.metadata.uid);
+        let before = known.map(|(_, health)| *health);
+        Health::observe(before, node, leases.get(name).copied(), ctx.now())
+    });
+    Ok(healths.collect())
+}
+
+/// What there is to say of nodes, and how their zones are doing.
+#[derive(Default)]
+struct Look<'a> {
+    /// Conditions of nodes that are not heard of any more.
+    reports: Vec<Action>,
+    /// Names of those nodes.
+    reported: BTreeSet<&'a str>,
+    /// Zones, as the API server has them.
+    seen: Zones,
+    /// The same, as it will have them once the reports are written.
+    expected: Zones,
+}
+
+impl<'a> Look<'a> {
+    /// Looks at nodes, and again when the next of them would be silent for too
+    /// long.
+    fn of(
+        nodes: &'a [Object<Node>],
+        healths: &[Health],
+        settings: &Settings,
+        now: Time,
+        plan: &mut Plan,
+    ) -> Self {
+        let mut look = Self::default();
+        for (node, health) in nodes.iter().zip(healths) {
+            let deadline = health.deadline(settings);
+            if now <= deadline && !node.is_unknown() {
+                plan.come_back(deadline + Duration::from_millis(1));
+            }
+            let report = if now > deadline { health::report(node, now) } else { None };
+            let ready = node.ready().is_some_and(|ready| ready.status == "True");
+            if !node.metadata.labels.contains_key(EXCLUDED) {
+                let zone = zones::zone_of(&node.metadata.labels);
+                look.seen.entry(zone.clone()).or_default().count(ready);
+                look.expected.entry(zone).or_default().count(ready && report.is_none());
+            }
+            if let Some(report) = report {
+                look.reports.push(report);
+                look.reported.insert(node.metadata.name.as_str());
+            }
+        }
+        look
+    }
 }
 
 /// Events of nodes that came and went.
