@@ -2,7 +2,9 @@
 
 /// FNV-1a, 32 bits.
 pub fn fnv32a(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+    let mut hash = Fnv32a::default();
+    hash.write(bytes);
+    hash.finish()
 }
 
 /// FNV-1, 32 bits: the older order of the two steps.
@@ -66,6 +68,17 @@ mod tests {
     fn known_hashes_of_the_older_order() {
         for (text, hash) in [("", 0x811c_9dc5), ("a", 0x050c_5d7e), ("foobar", 0x31f0_b262)] {
             assert_eq!(fnv32(text.as_bytes()), hash);
+        }
+    }
+
+    #[test]
+    fn known_long_hashes() {
+        for (text, hash) in [
+            ("", 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d),
+            ("a", 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964),
+            ("foobar", 0x343e_1662_793c_64bf_6f0d_3597_ba44_6f18),
+        ] {
+            assert_eq!(fnv128a(text.as_bytes()), hash);
         }
     }
 

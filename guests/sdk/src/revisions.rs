@@ -236,7 +236,7 @@ pub fn name_of(owner: &str, hash: &str) -> String {
 pub struct NewRevision<'a> {
     /// Kind of its owner.
     pub owner: Resource,
-    /// Namespace, name and uid of its owner.
+    /// Its namespace, which is also that of its owner.
     pub namespace: &'a str,
     /// Name of its owner.
     pub owner_name: &'a str,
