@@ -34,10 +34,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     tell_failures(ctx, &cron_job, &mut plan);
     let start =
         if meta.is_deleting() { Start::default() } else { due(ctx, &cron_job, &status, &memory, &mut plan)? };
-    let kept = memory::text(start.run.or(made), &fingerprint(&cron_job.spec));
-    if ctx.state() != Some(&kept) {
-        plan.keep(kept);
-    }
+    plan.keep_instead(ctx.state(), memory::text(start.run.or(made), &fingerprint(&cron_job.spec)));
 
     let replaced =
         Step::new(start.replaced.iter().map(|old| history::delete(&cron_job, old.name(), old.uid())));

@@ -50,13 +50,6 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
         }
         marks.push(mark);
     }
-    let marks = marks.join(" ");
-    if marks != ctx.state().unwrap_or_default() {
-        if marks.is_empty() {
-            plan.clear()
-        } else {
-            plan.keep(marks)
-        };
-    }
+    plan.keep_instead(ctx.state(), marks.join(" "));
     Ok(plan)
 }

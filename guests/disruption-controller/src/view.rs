@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use coxswain_sdk::condition::{self, ReasonedCondition};
 use coxswain_sdk::intstr::IntOrString;
-use coxswain_sdk::meta::null_is_default;
+use coxswain_sdk::meta::{is_default, null_is_default};
 use coxswain_sdk::pod::has_ended;
 use coxswain_sdk::resource::{
     DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS,
@@ -43,7 +43,7 @@ pub struct BudgetSpec {
 #[serde(rename_all = "camelCase", default)]
 pub struct BudgetStatus {
     /// Version of the spec that it is about.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub observed_generation: i64,
     /// Pods whose eviction was granted, and when, until they are seen to go.
     #[serde(deserialize_with = "null_is_default", skip_serializing_if = "BTreeMap::is_empty")]
@@ -59,10 +59,6 @@ pub struct BudgetStatus {
     /// Conditions, whole: lists are patched whole.
     #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Map<String, Value>>,
-}
-
-fn is_zero(number: &i64) -> bool {
-    *number == 0
 }
 
 impl View for Budget {

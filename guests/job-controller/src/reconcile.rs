@@ -43,7 +43,7 @@ fn reconcile_job(ctx: &Ctx<'_>) -> Result<Plan> {
         && let Turn::Wait(until) = memory.turn(job.metadata.generation, ctx.now())
     {
         plan.come_back(until);
-        keep(ctx, &mut plan, &Memory { due: Some(until), ..memory.clone() });
+        plan.keep_instead(ctx.state(), Memory { due: Some(until), ..memory.clone() }.write());
         return Ok(plan);
     }
     let (review, mut memory) = (Review::of(ctx), memory.unwrap_or_default());
@@ -55,19 +55,12 @@ fn reconcile_job(ctx: &Ctx<'_>) -> Result<Plan> {
         if let Some(due) = memory.due {
             plan.come_back(due);
         }
-        keep(ctx, &mut plan, &memory);
+        plan.keep_instead(ctx.state(), memory.write());
         return Ok(plan);
     }
     let (mut plan, memory) = sync(ctx, &job, memory, &review)?;
     if let Some(memory) = memory {
-        keep(ctx, &mut plan, &memory);
+        plan.keep_instead(ctx.state(), memory.write());
     }
     Ok(plan)
-}
-
-fn keep(ctx: &Ctx<'_>, plan: &mut Plan, memory: &Memory) {
-    let text = memory.write();
-    if ctx.state() != Some(text.as_str()) {
-        plan.keep(text);
-    }
 }

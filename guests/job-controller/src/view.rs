@@ -4,7 +4,7 @@ mod pod;
 
 use coxswain_sdk::claim::HasMetadata;
 use coxswain_sdk::condition::Condition;
-use coxswain_sdk::meta::{NoAnnotations, null_is_default};
+use coxswain_sdk::meta::{NoAnnotations, is_default, null_is_default};
 use coxswain_sdk::resource::JOBS;
 use coxswain_sdk::selector::LabelSelector;
 use coxswain_sdk::template::PodTemplate;
@@ -163,7 +163,7 @@ pub struct JobStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
     /// Pods that neither ended nor were asked to go.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub active: i32,
     /// Those that are ready.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -173,10 +173,10 @@ pub struct JobStatus {
     pub terminating: Option<i32>,
     /// Pods that succeeded, without those still uncounted; of an Indexed Job
     /// the completed indexes.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub succeeded: i32,
     /// Pods that failed, without those still uncounted.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub failed: i32,
     /// Completed indexes, as `1,3-5,7`.
     #[serde(deserialize_with = "null_is_default", skip_serializing_if = "String::is_empty")]
@@ -199,11 +199,6 @@ pub struct Uncounted {
     /// Those that failed.
     #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &i32) -> bool {
-    *number == 0
 }
 
 impl Job {

@@ -44,9 +44,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
 
 fn at_rest(ctx: &Ctx<'_>) -> Plan {
     let mut plan = Plan::new();
-    if ctx.state().is_some() {
-        plan.clear();
-    }
+    plan.keep_instead(ctx.state(), String::new());
     plan
 }
 
