@@ -269,7 +269,9 @@ impl Look<'_> {
         Ok(Ok(pods))
     }
 
-    /// The autoscalers of the same target, this one included.
+    /// The autoscalers of the same target, this one included. What other targets
+    /// select is not asked for: that were a request for each autoscaler of the
+    /// namespace by each of them.
     fn rivals(&self, ctx: &Ctx<'_>) -> Result<Vec<String>> {
         let same_group = |a: &str, b: &str| a.split_once('/').map(|p| p.0) == b.split_once('/').map(|p| p.0);
         let own = &self.autoscaler.spec.scale_target_ref;
