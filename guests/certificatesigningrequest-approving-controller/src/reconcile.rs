@@ -37,7 +37,7 @@ pub(crate) fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
             continue;
         }
         if may(ctx, &csr, kind)? {
-            plan.then(approve(&csr, message)?);
+            plan.then(approve(&csr, message));
             return Ok(plan);
         }
         tried.push(kind);
@@ -101,7 +101,7 @@ fn may(ctx: &Ctx<'_>, csr: &SigningRequest, subresource: &str) -> Result<bool> {
     Ok(review.status.allowed)
 }
 
-fn approve(csr: &Object<SigningRequest>, message: &str) -> Result<Action> {
+fn approve(csr: &Object<SigningRequest>, message: &str) -> Action {
     // When it was decided, the API server says.
     let condition = Condition {
         kind: "Approved".to_owned(),
@@ -112,11 +112,9 @@ fn approve(csr: &Object<SigningRequest>, message: &str) -> Result<Action> {
     };
     let mut conditions = csr.status.conditions.clone();
     conditions.push(condition);
-    let conditions = serde_json::to_value(conditions)
-        .map_err(|e| Error::Terminal(format!("cannot write conditions: {e}")))?;
     let body = json!({ "status": { "conditions": conditions } });
-    Ok(Action::merge(CERTIFICATE_SIGNING_REQUESTS, "", &csr.metadata.name, &body)
+    Action::merge(CERTIFICATE_SIGNING_REQUESTS, "", &csr.metadata.name, &body)
         .subresource("approval")
         .tag("approve")
-        .as_seen(csr))
+        .as_seen(csr)
 }

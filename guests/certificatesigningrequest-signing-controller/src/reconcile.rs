@@ -22,7 +22,7 @@ pub(crate) fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     // A request never changes, so what is wrong with it stays wrong.
     let request = spec.parse().map_err(|e| Error::Terminal(format!("unable to parse csr {name:?}: {e}")))?;
     if let Err(why) = signer::check(spec, &request) {
-        plan.then(failed(ctx, &csr, &why)?);
+        plan.then(failed(ctx, &csr, &why));
         return Ok(plan);
     }
     let refused = |e: &str| Error::Terminal(format!("error auto signing csr: {e}"));
@@ -51,12 +51,10 @@ fn write(csr: &Object<SigningRequest>, status: &Value) -> Action {
         .as_seen(csr)
 }
 
-fn failed(ctx: &Ctx<'_>, csr: &Object<SigningRequest>, why: &str) -> Result<Action> {
+fn failed(ctx: &Ctx<'_>, csr: &Object<SigningRequest>, why: &str) -> Action {
     let mut condition = Condition::new("Failed", "True", "SignerValidationFailure", why, ctx.now());
     condition.last_update_time = Some(ctx.now().whole_seconds());
     let mut conditions = csr.status.conditions.clone();
     conditions.push(condition);
-    let conditions = serde_json::to_value(conditions)
-        .map_err(|e| Error::Terminal(format!("cannot write conditions: {e}")))?;
-    Ok(write(csr, &json!({ "conditions": conditions })))
+    write(csr, &json!({ "conditions": conditions }))
 }
