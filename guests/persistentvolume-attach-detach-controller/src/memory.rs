@@ -10,7 +10,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use coxswain_sdk::{Ctx, Plan, from_json};
 use serde::{Deserialize, Serialize};
 
 /// What is kept of a node.
@@ -46,22 +45,6 @@ pub struct Told {
 }
 
 impl Memory {
-    /// What was kept. None if it was lost, or there was nothing.
-    pub fn recall(ctx: &Ctx<'_>) -> Option<Self> {
-        from_json(ctx.state()?).ok()
-    }
-
-    /// Keeps this, if it differs from what is kept.
-    pub fn keep(&self, before: Option<&Self>, plan: &mut Plan) {
-        match before {
-            Some(before) if before == self => {}
-            Some(_) if *self == Self::default() => drop(plan.clear()),
-            None if *self == Self::default() => {}
-            // Texts, numbers and lists always have a JSON form.
-            _ => drop(plan.keep(serde_json::to_string(self).unwrap_or_default())),
-        }
-    }
-
     /// Forgets volumes other than these.
     pub fn retain(&mut self, is_known: impl Fn(&str) -> bool) {
         self.unwanted.retain(|name, _| is_known(name));

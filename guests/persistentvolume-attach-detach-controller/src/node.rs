@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use coxswain_sdk::memory;
 use coxswain_sdk::resource::{NODES, VOLUME_ATTACHMENTS};
 use coxswain_sdk::{About, Action, Ask, Ctx, Object, Plan, Query, Result, Step, Time};
 use serde_json::{Value, json};
@@ -50,15 +51,15 @@ struct Run<'a, 'c> {
 
 /// Reconciles the volumes of a node, which may be gone.
 pub fn reconcile(ctx: &Ctx<'_>, options: Options, name: &str, node: Option<&Node>) -> Result<Plan> {
-    let before = Memory::recall(ctx);
+    let before: Memory = memory::read(ctx);
     let listed = node.map(|node| node.status.volumes_attached.as_slice()).unwrap_or_default();
     let mut run = Run {
         ctx,
         options,
         name,
         node,
-        memory: before.clone().unwrap_or_default(),
-        blind: node.is_none() && !before.as_ref().is_some_and(|before| before.seen),
+        memory: before.clone(),
+        blind: node.is_none() && !before.seen,
         writes: Vec::new(),
         list: by_name(listed),
         plan: Plan::new(),
@@ -83,7 +84,7 @@ pub fn reconcile(ctx: &Ctx<'_>, options: Options, name: &str, node: Option<&Node
         // What is left of a node is forgotten with its last plan.
         run.plan.come_back(ctx.now() + GONE_PERIOD);
     }
-    run.finish(before.as_ref(), listed)
+    run.finish(&before, listed)
 }
 
 impl Run<'_, '_> {
@@ -300,8 +301,8 @@ impl Run<'_, '_> {
     }
 
     /// The plan: attachments, which do not wait for each other, and the list.
-    fn finish(mut self, before: Option<&Memory>, listed: &[Value]) -> Result<Plan> {
-        self.memory.keep(before, &mut self.plan);
+    fn finish(mut self, before: &Memory, listed: &[Value]) -> Result<Plan> {
+        memory::keep(&self.memory, before, &mut self.plan)?;
         self.plan.then(Step::new(self.writes).or_go_on());
         if let Some(node) = self.node {
             if by_name(listed) != self.list {

@@ -1,5 +1,6 @@
 //! What is read of nodes, pods, claims, volumes, drivers and attachments.
 
+use coxswain_sdk::condition::{self, BriefCondition};
 use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::{
     CSI_DRIVERS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTACHMENTS,
@@ -54,7 +55,7 @@ pub struct Taint {
 pub struct NodeStatus {
     /// Conditions.
     #[serde(deserialize_with = "null_is_default")]
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<BriefCondition>,
     /// Volumes that may be mounted, as written here. Kept as they came, since the
     /// list is written as a whole.
     #[serde(deserialize_with = "null_is_default")]
@@ -64,21 +65,10 @@ pub struct NodeStatus {
     pub volumes_in_use: Vec<String>,
 }
 
-/// What is read of a condition.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Condition {
-    /// What it is about.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// `True`, `False` or `Unknown`.
-    pub status: String,
-}
-
 impl Node {
     /// Whether its kubelet says that it is ready.
     pub fn is_ready(&self) -> bool {
-        self.status.conditions.iter().any(|condition| condition.kind == "Ready" && condition.status == "True")
+        condition::is_true(&self.status.conditions, "Ready")
     }
 
     /// Whether somebody has vouched for it being shut down.

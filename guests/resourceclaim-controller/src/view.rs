@@ -3,6 +3,7 @@
 use coxswain_sdk::claim::HasMetadata;
 use coxswain_sdk::claim_template::ClaimTemplate;
 use coxswain_sdk::meta::{NoAnnotations, null_is_default};
+use coxswain_sdk::pod;
 use coxswain_sdk::resource::{PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS};
 use coxswain_sdk::resource_claims::{Named, PodClaimStatus};
 use coxswain_sdk::{ObjectMeta, Resource, View};
@@ -64,8 +65,7 @@ impl Pod {
 
     /// Whether it runs no more, and never will again.
     pub fn is_done(&self) -> bool {
-        matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
-            || self.metadata.is_deleting() && self.spec.node_name.is_empty()
+        pod::has_ended(&self.status.phase) || self.metadata.is_deleting() && self.spec.node_name.is_empty()
     }
 }
 
