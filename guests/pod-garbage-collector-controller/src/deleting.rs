@@ -15,7 +15,7 @@ const ROUND: Duration = Duration::from_secs(20);
 pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     let mut plan = Plan::new();
     let Some(pod) = ctx.primary::<Pod>()? else { return Ok(plan) };
-    let Some(asked) = pod.asked_to_go() else { return Ok(plan) };
+    let Some(asked) = pod.metadata.asked_to_go() else { return Ok(plan) };
     let node = &pod.spec.node_name;
     let is_stranded = if node.is_empty() {
         true

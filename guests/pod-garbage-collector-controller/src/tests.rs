@@ -1,8 +1,8 @@
 //! What the controller does, scenario by scenario, and what it reads.
 
-use coxswain_sdk::{Time, from_json, manifest_of};
+use coxswain_sdk::{from_json, manifest_of};
 
-use crate::{Node, Pod, PodGarbageCollector};
+use crate::{Node, PodGarbageCollector};
 
 #[test]
 fn scenarios() {
@@ -41,19 +41,4 @@ fn a_node_is_out_of_service_if_tainted_and_not_ready() {
         let text = format!(r#"{{"spec":{{{spec}}},"status":{{{status}}}}}"#);
         assert_eq!(from_json::<Node>(&text).unwrap().is_out_of_service(), wanted, "{text}");
     }
-}
-
-#[test]
-fn a_pod_was_asked_to_go_its_grace_before_it_is_gone() {
-    for (grace, wanted) in [
-        (r#","deletionGracePeriodSeconds":30"#, "2026-01-01T00:00:00Z"),
-        (r#","deletionGracePeriodSeconds":0"#, "2026-01-01T00:00:30Z"),
-        (r#","deletionGracePeriodSeconds":-9223372036854775808"#, "2026-01-01T00:00:30Z"),
-        ("", "2026-01-01T00:00:30Z"),
-    ] {
-        let text = format!(r#"{{"metadata":{{"deletionTimestamp":"2026-01-01T00:00:30Z"{grace}}}}}"#);
-        let pod: Pod = from_json(&text).unwrap();
-        assert_eq!(pod.asked_to_go(), Time::parse(wanted), "{text}");
-    }
-    assert_eq!(Pod::default().asked_to_go(), None);
 }

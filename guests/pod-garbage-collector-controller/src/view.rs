@@ -4,7 +4,7 @@ use coxswain_sdk::condition::{self, BriefCondition};
 use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::pod::has_ended;
 use coxswain_sdk::resource::{NODES, PODS};
-use coxswain_sdk::{Resource, Time, View};
+use coxswain_sdk::{ObjectMeta, Resource, View};
 use serde::Deserialize;
 
 /// A pod.
@@ -12,34 +12,11 @@ use serde::Deserialize;
 #[serde(default)]
 pub struct Pod {
     /// Metadata.
-    pub metadata: PodMeta,
+    pub metadata: ObjectMeta,
     /// Spec.
     pub spec: PodSpec,
     /// Status.
     pub status: PodStatus,
-}
-
-/// What is read of a pod's metadata.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodMeta {
-    /// Name.
-    pub name: String,
-    /// Namespace.
-    pub namespace: String,
-    /// Uid.
-    pub uid: String,
-    /// Version of its spec.
-    pub generation: i64,
-    /// When it was made.
-    pub creation_timestamp: Option<Time>,
-    /// When it is, or was, to be gone.
-    pub deletion_timestamp: Option<Time>,
-    /// How long it was given for that.
-    pub deletion_grace_period_seconds: Option<i64>,
-    /// Finalizers.
-    #[serde(deserialize_with = "null_is_default")]
-    pub finalizers: Vec<String>,
 }
 
 /// What is read of a pod's spec.
@@ -78,19 +55,10 @@ impl Pod {
         self.status.phase == "Failed" && self.status.reason == "Evicted"
     }
 
-    /// When it was asked to go.
-    pub fn asked_to_go(&self) -> Option<Time> {
-        let gone = self.metadata.deletion_timestamp?.unix();
-        let grace = self.metadata.deletion_grace_period_seconds.unwrap_or(0).max(0);
-        Some(Time::from_unix(gone.saturating_sub(grace)))
-    }
-
     /// Whether only finalizers keep it: deleting it again would do nothing.
     pub fn is_held(&self) -> bool {
         let meta = &self.metadata;
-        meta.deletion_timestamp.is_some()
-            && meta.deletion_grace_period_seconds == Some(0)
-            && !meta.finalizers.is_empty()
+        meta.is_deleting() && meta.deletion_grace_period_seconds == Some(0) && !meta.finalizers.is_empty()
     }
 }
 

@@ -32,7 +32,7 @@ pub struct ObjectMeta<A = NoAnnotations> {
     /// Finalizers.
     #[serde(deserialize_with = "null_is_default")]
     pub finalizers: Vec<String>,
-    /// When it was asked to go.
+    /// When it is, or was, to be gone.
     pub deletion_timestamp: Option<Time>,
     /// How many seconds it was given to go.
     pub deletion_grace_period_seconds: Option<i64>,
@@ -74,6 +74,12 @@ impl<A> ObjectMeta<A> {
     /// Whether it was asked to go.
     pub fn is_deleting(&self) -> bool {
         self.deletion_timestamp.is_some()
+    }
+
+    /// When it was asked to go: its deletion timestamp is when it is to be gone.
+    pub fn asked_to_go(&self) -> Option<Time> {
+        let grace = self.deletion_grace_period_seconds.unwrap_or(0).max(0);
+        Some(Time::from_unix(self.deletion_timestamp?.unix().saturating_sub(grace)))
     }
 }
 
@@ -124,5 +130,25 @@ impl OwnerReference {
     /// Whether the owner is the controller.
     pub fn is_controller(&self) -> bool {
         self.controller == Some(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_was_asked_to_go_its_grace_before_it_is_gone() {
+        for (grace, wanted) in [
+            (r#","deletionGracePeriodSeconds":30"#, "2026-01-01T00:00:00Z"),
+            (r#","deletionGracePeriodSeconds":0"#, "2026-01-01T00:00:30Z"),
+            (r#","deletionGracePeriodSeconds":-9223372036854775808"#, "2026-01-01T00:00:30Z"),
+            ("", "2026-01-01T00:00:30Z"),
+        ] {
+            let text = format!(r#"{{"deletionTimestamp":"2026-01-01T00:00:30Z"{grace}}}"#);
+            let meta: ObjectMeta = serde_json::from_str(&text).unwrap();
+            assert_eq!(meta.asked_to_go(), Time::parse(wanted), "{text}");
+        }
+        assert_eq!(<ObjectMeta>::default().asked_to_go(), None);
     }
 }

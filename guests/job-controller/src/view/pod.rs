@@ -166,13 +166,9 @@ impl Pod {
                 .filter(|ready| ready.status == "False")
                 .and_then(|ready| ready.last_transition_time)
         };
-        let asked_to_go = || {
-            let grace = self.metadata.deletion_grace_period_seconds.unwrap_or(0);
-            self.metadata.deletion_timestamp.map(|at| Time::from_unix(at.unix().saturating_sub(grace)))
-        };
         self.containers_finished_at()
             .or_else(unready)
-            .or_else(asked_to_go)
+            .or_else(|| self.metadata.asked_to_go())
             .or(self.metadata.creation_timestamp)
             .unwrap_or(Time::from_unix(0))
     }
