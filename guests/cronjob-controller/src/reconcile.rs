@@ -95,43 +95,31 @@ fn due(
         }
     };
     let last = status.last_schedule_time.unwrap_or(cron_job.last_run());
-    if changed {
-        come_back(plan, &schedule, last, ctx.now());
-        return Ok(Start::default());
-    }
-    let run = match run_due(cron_job, &schedule, last, ctx.now()) {
-        Ok(Overdue { run: None, .. }) => {
-            come_back(plan, &schedule, last, ctx.now());
-            return Ok(Start::default());
-        }
-        Ok(Overdue { run: Some(run), missed }) => {
-            if missed == Missed::Many {
-                let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
-                plan.event(about.warning("TooManyMissedTimes", message));
+    let overdue = if changed {
+        Overdue { run: None, missed: Missed::None }
+    } else {
+        match run_due(cron_job, &schedule, last, ctx.now()) {
+            Ok(overdue) => overdue,
+            Err(why) => {
+                let message = format!("invalid schedule: {} : {why}", spec.schedule);
+                plan.event(about.warning("InvalidSchedule", message));
+                return Ok(Start::default());
             }
-            run
-        }
-        Err(why) => {
-            let message = format!("invalid schedule: {} : {why}", spec.schedule);
-            plan.event(about.warning("InvalidSchedule", message));
-            return Ok(Start::default());
         }
     };
-    come_back(plan, &schedule, last, ctx.now());
-    start(ctx, cron_job, status, run, plan)?.map_or_else(
-        || Ok(Start::default()),
-        |replaced| {
-            let create = job::create(cron_job, run, zone)?.tag(CREATE);
-            let create = create.on_success(about.normal("SuccessfulCreate", "Created job {name}"));
-            Ok(Start { run: Some(run), replaced, create: Some(create) })
-        },
-    )
-}
-
-fn come_back(plan: &mut Plan, schedule: &Schedule, last: Time, now: Time) {
-    if let Some(at) = next_after_now(schedule, last, now) {
+    if let Some(at) = next_after_now(&schedule, last, ctx.now()) {
         plan.come_back(at);
     }
+    let Some(run) = overdue.run else { return Ok(Start::default()) };
+    if overdue.missed == Missed::Many {
+        let message =
+            "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
+        plan.event(about.warning("TooManyMissedTimes", message));
+    }
+    let Some(replaced) = start(ctx, cron_job, status, run, plan)? else { return Ok(Start::default()) };
+    let create = job::create(cron_job, run, zone)?.tag(CREATE);
+    let create = create.on_success(about.normal("SuccessfulCreate", "Created job {name}"));
+    Ok(Start { run: Some(run), replaced, create: Some(create) })
 }
 
 /// The run that is due. Those before the deadline are not looked for.
