@@ -7,8 +7,10 @@
 //! gets it with one look-up. Invariant: a slot's versions go on counting over
 //! its occupants, so (id, version) never names two contents.
 
+mod index;
+mod slots;
+
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, HashMap},
     hash::{BuildHasher, Hash},
     sync::Arc,
@@ -20,53 +22,14 @@ use smallvec::SmallVec;
 use super::{
     intern::Hasher,
     object::{Content, Meta, Record, Versions},
-    path::{FieldTree, Path},
-    prune::{self, PruneSpec},
+    path::FieldTree,
+    prune::PruneSpec,
     sources::Reader,
 };
 
-/// Ids, ordered as their records are.
-pub(super) type Ids = SmallVec<[u32; 4]>;
-/// Values of a record in one index.
-pub(super) type Values = SmallVec<[String; 1]>;
-
-/// Parts of a composite value are joined by what no name contains.
-pub(super) const JOINT: &str = "\u{1f}";
-
-/// Which index is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Selected {
-    Uid,
-    Owner,
-    Controller,
-    Orphan,
-    Namespace,
-    Deleting,
-    /// Position among the table's declared indexes.
-    Declared(usize),
-}
-
-impl Selected {
-    /// A built-in index.
-    pub(super) fn built_in(name: &str) -> Option<Self> {
-        Some(match name {
-            "uid" => Self::Uid,
-            "owner" => Self::Owner,
-            "controller" => Self::Controller,
-            "orphan" => Self::Orphan,
-            "namespace" => Self::Namespace,
-            "deleting" => Self::Deleting,
-            _ => return None,
-        })
-    }
-}
-
-/// An index that a read declares.
-pub(super) struct DeclaredIndex {
-    pub(super) paths: Vec<Vec<Path>>,
-    pub(super) users: usize,
-    map: HashMap<Box<str>, Ids, Hasher>,
-}
+pub(super) use index::{DeclaredIndex, JOINT, Selected, Values};
+pub(super) use slots::Ids;
+use slots::{Slot, Slots, add, drop_from};
 
 /// One set of declared fields of a resource, shared by the modules that declare
 /// the same.
@@ -99,13 +62,6 @@ pub(super) struct Table {
     pub(super) bytes: usize,
 }
 
-#[derive(Default)]
-struct Slot {
-    record: Option<Arc<Record>>,
-    /// Highest version that any view of any occupant had.
-    high: u32,
-}
-
 /// Everything that is cached.
 #[derive(Default)]
 pub(super) struct Objects {
@@ -115,73 +71,6 @@ pub(super) struct Objects {
     owners: HashMap<Box<str>, Ids, Hasher>,
     controllers: HashMap<Box<str>, Ids, Hasher>,
     pub(super) tables: BTreeMap<u32, Table>,
-}
-
-#[derive(Default)]
-struct Slots {
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-}
-
-impl Slots {
-    fn get(&self, id: u32) -> Option<&Arc<Record>> {
-        self.slots.get(id as usize)?.record.as_ref()
-    }
-
-    fn order(&self, id: u32) -> (u32, &str, &str) {
-        self.get(id).map_or((0, "", ""), |record| record.order())
-    }
-
-    fn insert(&self, ids: &mut Ids, id: u32) {
-        let order = self.order(id);
-        // A first list comes in order, so most go to the end.
-        let at = if ids.last().is_none_or(|last| self.order(*last) < order) {
-            ids.len()
-        } else {
-            ids.partition_point(|other| self.order(*other) < order)
-        };
-        if ids.get(at) != Some(&id) {
-            ids.insert(at, id);
-        }
-    }
-
-    fn remove(&self, ids: &mut Ids, id: u32) {
-        let order = self.order(id);
-        let mut at = ids.partition_point(|other| self.order(*other) < order);
-        if ids.get(at) != Some(&id) {
-            at = ids.iter().position(|other| *other == id).unwrap_or(ids.len());
-        }
-        if at < ids.len() {
-            ids.remove(at);
-            if ids.capacity() > 64 && ids.len() * 4 < ids.capacity() {
-                ids.shrink_to_fit();
-            }
-        }
-    }
-
-    /// The part of ordered ids that lies in a resource and a namespace.
-    fn part<'a>(&self, ids: &'a [u32], resource: Option<u32>, namespace: Option<&str>) -> &'a [u32] {
-        let Some(resource) = resource else { return ids };
-        let place = |id: &u32| {
-            let (resource, namespace, _) = self.order(*id);
-            (resource, namespace)
-        };
-        match (namespace, ids.first(), ids.last()) {
-            // Both ends inside: all of it is.
-            (None, Some(a), Some(z)) if place(a).0 == resource && place(z).0 == resource => ids,
-            (Some(ns), Some(a), Some(z)) if place(a) == (resource, ns) && place(z) == (resource, ns) => ids,
-            (None, ..) => {
-                let start = ids.partition_point(|id| place(id).0 < resource);
-                let end = ids.partition_point(|id| place(id).0 <= resource);
-                &ids[start..end]
-            }
-            (Some(namespace), ..) => {
-                let start = ids.partition_point(|id| place(id) < (resource, namespace));
-                let end = ids.partition_point(|id| place(id) <= (resource, namespace));
-                &ids[start..end]
-            }
-        }
-    }
 }
 
 impl Table {
@@ -220,49 +109,6 @@ impl Table {
         let held = &self.held;
         for view in self.views.iter_mut().flatten() {
             view.exact = held.as_ref().is_none_or(|held| view.tree.covers(held));
-        }
-    }
-}
-
-impl DeclaredIndex {
-    pub(super) fn new(paths: Vec<Vec<Path>>) -> Self {
-        Self { paths, users: 0, map: HashMap::default() }
-    }
-
-    /// One value for each combination of what the paths yield.
-    fn values(&self, json: &str) -> Values {
-        let mut all: Vec<String> = Vec::new();
-        for (n, alternatives) in self.paths.iter().enumerate() {
-            let mut found = Vec::new();
-            alternatives.iter().for_each(|path| prune::values(json, path, &mut found));
-            all = if n == 0 {
-                found
-            } else {
-                all.iter()
-                    .flat_map(|head| found.iter().map(move |tail| format!("{head}{JOINT}{tail}")))
-                    .collect()
-            };
-        }
-        all.sort();
-        all.dedup();
-        all.into_iter().collect()
-    }
-}
-
-fn add(map: &mut HashMap<Box<str>, Ids, Hasher>, slots: &Slots, value: &str, id: u32) {
-    match map.get_mut(value) {
-        Some(ids) => slots.insert(ids, id),
-        None => {
-            map.insert(value.into(), SmallVec::from_slice(&[id]));
-        }
-    }
-}
-
-fn drop_from(map: &mut HashMap<Box<str>, Ids, Hasher>, slots: &Slots, value: &str, id: u32) {
-    if let Some(ids) = map.get_mut(value) {
-        slots.remove(ids, id);
-        if ids.is_empty() {
-            map.remove(value);
         }
     }
 }
@@ -454,87 +300,6 @@ impl Objects {
         }
     }
 
-    /// The records that a query may find, in order: by an index value, or all.
-    /// Without a resource only `uid`, `owner` and `controller` are of use.
-    pub(super) fn candidates(
-        &self,
-        resource: Option<u32>,
-        namespace: Option<&str>,
-        index: Option<(Selected, &str)>,
-    ) -> Cow<'_, [u32]> {
-        let table = resource.and_then(|resource| self.tables.get(&resource));
-        let ids: &[u32] = match index {
-            None => table.map_or(&[], |table| &table.all),
-            Some((Selected::Namespace, value)) => {
-                if namespace.is_some_and(|namespace| namespace != value) {
-                    return Cow::Borrowed(&[]);
-                }
-                return self.candidates(resource, Some(value), None);
-            }
-            Some((Selected::Orphan, "true")) => table.map_or(&[], |table| &table.orphans),
-            Some((Selected::Orphan, _)) => &[],
-            Some((Selected::Deleting, value)) => {
-                // Few are being deleted at a time, and fewer ask: no list of them is kept.
-                let all: &[u32] = table.map_or(&[], |table| &table.all);
-                let deleting = |id: &u32| self.slots.get(*id).is_some_and(|record| record.meta.deleting);
-                let found: Vec<u32> =
-                    if value == "true" { all.iter().copied().filter(deleting).collect() } else { Vec::new() };
-                return Cow::Owned(self.slots.part(&found, resource, namespace).to_vec());
-            }
-            Some((Selected::Owner, uid)) => self.owners.get(uid).map_or(&[], |ids| ids),
-            Some((Selected::Controller, uid)) => self.controllers.get(uid).map_or(&[], |ids| ids),
-            Some((Selected::Declared(at), value)) => {
-                table.and_then(|table| table.indexes.get(at)?.as_ref()?.map.get(value)).map_or(&[], |ids| ids)
-            }
-            Some((Selected::Uid, uid)) => {
-                let mut found: Vec<u32> = Vec::new();
-                for id in self.uids.iter_hash(self.hash(uid)) {
-                    if self.slots.get(*id).is_some_and(|record| *record.meta.uid == *uid) {
-                        found.push(*id);
-                    }
-                }
-                found.sort_by(|a, b| self.slots.order(*a).cmp(&self.slots.order(*b)));
-                return Cow::Owned(self.slots.part(&found, resource, namespace).to_vec());
-            }
-        };
-        Cow::Borrowed(self.slots.part(ids, resource, namespace))
-    }
-
-    /// Whether a record has a value in an index.
-    pub(super) fn has_value(&self, record: &Record, index: Selected, value: &str) -> bool {
-        match index {
-            Selected::Declared(_) => self.values(record, index).iter().any(|own| own == value),
-            Selected::Uid => *record.meta.uid == *value && !value.is_empty(),
-            Selected::Owner => record.meta.owners.iter().any(|owner| *owner.uid == *value),
-            Selected::Controller => record.meta.controller() == Some(value),
-            Selected::Orphan => value == "true" && record.meta.controller().is_none(),
-            Selected::Namespace => *record.meta.namespace == *value,
-            Selected::Deleting => value == "true" && record.meta.deleting,
-        }
-    }
-
-    /// Values of a record in an index.
-    pub(super) fn values(&self, record: &Record, index: Selected) -> Values {
-        let meta = &record.meta;
-        match index {
-            Selected::Uid if meta.uid.is_empty() => Values::new(),
-            Selected::Uid => Values::from_iter([meta.uid.to_string()]),
-            Selected::Owner => meta.owners.iter().map(|owner| owner.uid.to_string()).collect(),
-            Selected::Controller => meta.controller().map(str::to_owned).into_iter().collect(),
-            Selected::Orphan => meta.controller().is_none().then(|| "true".to_owned()).into_iter().collect(),
-            Selected::Deleting => meta.deleting.then(|| "true".to_owned()).into_iter().collect(),
-            Selected::Namespace if meta.namespace.is_empty() => Values::new(),
-            Selected::Namespace => Values::from_iter([meta.namespace.to_string()]),
-            Selected::Declared(at) => {
-                let table = self.tables.get(&record.resource);
-                let index = table.and_then(|table| Some((table, table.indexes.get(at)?.as_ref()?)));
-                index.map_or_else(Values::new, |(table, index)| {
-                    index.values(&record.render(&table.header, None))
-                })
-            }
-        }
-    }
-
     /// Adds a view to a table, or finds the one of these fields.
     pub(super) fn add_view(&mut self, resource: u32, tree: FieldTree, generation: u64) -> Option<usize> {
         let table = self.tables.get_mut(&resource)?;
@@ -562,32 +327,6 @@ impl Objects {
             versions.resize((at + 1).max(versions.len()), slot.high);
             versions[at] = slot.high;
         }
-        Some(at)
-    }
-
-    /// Adds an index to a table, or finds the one of these paths.
-    pub(super) fn add_index(&mut self, resource: u32, paths: Vec<Vec<Path>>) -> Option<usize> {
-        let slots = &self.slots;
-        let table = self.tables.get_mut(&resource)?;
-        let same = |index: &Option<DeclaredIndex>| index.as_ref().is_some_and(|index| index.paths == paths);
-        if let Some(at) = table.indexes.iter().position(same) {
-            if let Some(index) = &mut table.indexes[at] {
-                index.users += 1;
-            }
-            return Some(at);
-        }
-        let mut index = DeclaredIndex { users: 1, ..DeclaredIndex::new(paths) };
-        for id in table.all.iter() {
-            let Some(record) = slots.get(*id) else { continue };
-            for value in index.values(&record.render(&table.header, None)) {
-                add(&mut index.map, slots, &value, *id);
-            }
-        }
-        let at = table.indexes.iter().position(Option::is_none).unwrap_or(table.indexes.len());
-        if at == table.indexes.len() {
-            table.indexes.push(None);
-        }
-        table.indexes[at] = Some(index);
         Some(at)
     }
 
