@@ -195,11 +195,11 @@ fn default_root_ca(args: &Args, options: &mut Given) -> anyhow::Result<Option<te
     }
     let Some(data) = cluster.certificate_authority_data else { return Ok(None) };
     use base64::Engine;
-    let pem = base64::engine::general_purpose::STANDARD
-        .decode(data)
-        .with_context(|| format!("certificate-authority-data in {} is no base64", path.display()))?;
+    let pem = base64::engine::general_purpose::STANDARD.decode(data).with_context(|| {
+        format!("certificate-authority-data in {} is no base64; write the kubeconfig anew", path.display())
+    })?;
     let made = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
-    std::fs::write(made.path(), pem)?;
+    std::fs::write(made.path(), pem).with_context(|| format!("cannot write {}", made.path().display()))?;
     options.insert(FLAG.into(), made.path().display().to_string());
     Ok(Some(made))
 }
@@ -230,4 +230,48 @@ async fn kube_config(args: &Args) -> anyhow::Result<kube::Config> {
     // A watch is quiet for as long as nothing happens: the informers have their own limits.
     config.read_timeout = None;
     Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    /// The option that a kubeconfig with this about its cluster leads to, and the content of its file.
+    fn authority(of_cluster: &str, given: Option<&str>) -> anyhow::Result<(Option<String>, Option<String>)> {
+        let dir = tempfile::tempdir()?;
+        let path = dir.path().join("config");
+        std::fs::write(
+            &path,
+            format!(
+                "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+                 contexts: [{{name: c, context: {{cluster: k, user: u}}}}, {{name: d, context: {{cluster: other, user: u}}}}]\n\
+                 clusters: [{{name: other, cluster: {{server: 'https://x', certificate-authority: /other.crt}}}}, \
+                 {{name: k, cluster: {{server: 'https://x'{of_cluster}}}}}]\n"
+            ),
+        )?;
+        let line = ["coxswain", "run", "--kubeconfig", &path.display().to_string()].map(str::to_owned);
+        let Command::Run(args) = Cli::try_parse_from(line)?.command else { anyhow::bail!("not run") };
+        let mut options = Given::new();
+        options.extend(given.map(|file| ("root-ca-file".to_owned(), file.to_owned())));
+        let made = default_root_ca(&args, &mut options)?;
+        let content = made.map(|file| std::fs::read_to_string(file.path())).transpose()?;
+        Ok((options.remove("root-ca-file"), content))
+    }
+
+    #[test]
+    fn the_kubeconfigs_authority_is_published_unless_another_is_named() {
+        let named = authority(", certificate-authority: /own.crt", None).unwrap();
+        assert_eq!(named, (Some("/own.crt".to_owned()), None));
+        let given = authority(", certificate-authority: /own.crt", Some("/given.crt")).unwrap();
+        assert_eq!(given, (Some("/given.crt".to_owned()), None));
+        let (flag, content) = authority(", certificate-authority-data: UEVN", None).unwrap();
+        assert!(flag.is_some());
+        assert_eq!(content.as_deref(), Some("PEM"));
+        assert_eq!(authority("", None).unwrap(), (None, None));
+        let error = authority(", certificate-authority-data: '%%'", None).unwrap_err().to_string();
+        assert!(error.contains("write the kubeconfig anew"), "{error}");
+    }
 }

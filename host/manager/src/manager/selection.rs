@@ -15,6 +15,10 @@ pub const FLAG: &str = "controllers";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection(Vec<String>);
 
+fn words(value: &str) -> impl Iterator<Item = String> {
+    value.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned)
+}
+
 impl Default for Selection {
     fn default() -> Self {
         Self(vec!["*".into()])
@@ -24,8 +28,7 @@ impl Default for Selection {
 impl Selection {
     /// Reads the value of the flag. An empty one means all.
     pub fn parse(value: &str) -> Self {
-        let parts: Vec<String> =
-            value.split(',').map(str::trim).filter(|p| !p.is_empty()).map(str::to_owned).collect();
+        let parts: Vec<String> = words(value).collect();
         if parts.is_empty() { Self::default() } else { Self(parts) }
     }
 
@@ -46,8 +49,7 @@ impl Selection {
     /// Whether a module runs.
     pub fn selects_module(&self, manifest: &Manifest) -> bool {
         let own = manifest.options.iter().find(|option| option.name == FLAG);
-        let own = own.map(|option| option.default.as_str()).unwrap_or_default();
-        let own = own.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned);
+        let own = words(own.map_or("", |option| &option.default));
         Self(self.0.iter().cloned().chain(own).collect()).selects(&manifest.name, &manifest.aliases)
     }
 

@@ -33,7 +33,7 @@ pub fn after_work(spent: Duration) -> Duration {
     const FREE: Duration = Duration::from_micros(100);
     const SHARE: u32 = 20;
     const MAX_REST: Duration = Duration::from_millis(100);
-    if spent < FREE { Duration::ZERO } else { (spent * SHARE).min(MAX_REST) }
+    if spent < FREE { Duration::ZERO } else { spent.saturating_mul(SHARE).min(MAX_REST) }
 }
 
 fn doubled(times: u32, max: Duration) -> Duration {

@@ -2,13 +2,13 @@
 
 use std::net::IpAddr;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use der::{
     Any, Decode, Encode, EncodeValue, Sequence, Tagged,
     asn1::{
         BitString, Ia5String, ObjectIdentifier, OctetString, PrintableStringRef, SetOfVec, Uint,
         Utf8StringRef,
     },
+    pem,
 };
 use serde::Deserialize;
 use x509_cert::{
@@ -146,7 +146,8 @@ pub(super) fn sign(
         algorithm,
         signature: BitString::from_bytes(&signature).map_err(unfit)?,
     };
-    Ok(pem(&signed.to_der().map_err(unfit)?))
+    let signed = signed.to_der().map_err(unfit)?;
+    pem::encode_string("CERTIFICATE", pem::LineEnding::LF, &signed).map_err(|error| unfit(error.into()))
 }
 
 /// No longer than the issuer's own, which must hold now.
@@ -310,18 +311,4 @@ fn alternatives(asked: &Certificate) -> der::Result<Vec<GeneralName>> {
         all.push(GeneralName::UniformResourceIdentifier(Ia5String::new(uri)?));
     }
     Ok(all)
-}
-
-fn pem(der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    let mut out = String::from("-----BEGIN CERTIFICATE-----\n");
-    let mut rest = text.as_str();
-    while !rest.is_empty() {
-        let (line, tail) = rest.split_at(rest.len().min(64));
-        out.push_str(line);
-        out.push('\n');
-        rest = tail;
-    }
-    out.push_str("-----END CERTIFICATE-----\n");
-    out
 }
