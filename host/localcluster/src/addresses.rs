@@ -5,14 +5,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::kinds::value::{items, text};
 use crate::rest::options::{DeleteOptions, ListOptions};
-use crate::rest::{InProcess, Target, WatchEvent};
+use crate::rest::{InProcess, Target, WatchEvent, keep_following};
 
 /// Value of the label that says who manages an address.
 const MANAGER: &str = "ipallocator.k8s.io";
@@ -23,17 +22,7 @@ type ServiceName = (String, String);
 
 /// Runs until cancelled.
 pub async fn run(api: InProcess, cancel: CancellationToken) {
-    loop {
-        tokio::select! {
-            () = cancel.cancelled() => return,
-            () = follow(&api) => {}
-        }
-        // The watch ended: look again from the start.
-        tokio::select! {
-            () = cancel.cancelled() => return,
-            () = tokio::time::sleep(Duration::from_millis(50)) => {}
-        }
-    }
+    keep_following(cancel, || follow(&api)).await;
 }
 
 async fn follow(api: &InProcess) {

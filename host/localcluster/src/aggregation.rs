@@ -11,9 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::kinds::value::{items, text};
 use crate::patch::PatchType;
+use crate::rest::clock;
 use crate::rest::options::ListOptions;
 use crate::rest::strategy::Lookup;
-use crate::rest::{InProcess, Target, WatchEvent};
+use crate::rest::{InProcess, Target, WatchEvent, keep_following};
 
 const GROUP: &str = "apiregistration.k8s.io";
 const API_SERVICES: Target<'static> = Target::new("apiregistration.k8s.io/v1", "apiservices");
@@ -40,17 +41,7 @@ fn is_remote(api_service: &Value) -> bool {
 
 /// Runs until cancelled.
 pub async fn run(api: InProcess, cancel: CancellationToken) {
-    loop {
-        tokio::select! {
-            () = cancel.cancelled() => return,
-            () = follow(&api) => {}
-        }
-        // The watch ended: look again from the start.
-        tokio::select! {
-            () = cancel.cancelled() => return,
-            () = tokio::time::sleep(Duration::from_millis(50)) => {}
-        }
-    }
+    keep_following(cancel, || follow(&api)).await;
 }
 
 async fn follow(api: &InProcess) {
@@ -91,7 +82,7 @@ fn judge(api: &InProcess, api_service: &Value) {
         return;
     }
     let same = known.filter(|c| c["status"] == status).map(|c| c["lastTransitionTime"].clone());
-    let now = || api.rest().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into();
+    let now = || clock::seconds(api.rest().now()).into();
     let mut wanted: Vec<Value> =
         conditions.iter().filter(|c| text(c, "type") != "Available").cloned().collect();
     wanted.push(json!({

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 
 use crate::patch::PatchType;
-use crate::rest::{InProcess, Target};
+use crate::rest::{InProcess, Target, clock};
 use crate::status::Status;
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
@@ -148,7 +148,7 @@ fn service_range(api: &InProcess) -> Result<(), Status> {
     let condition = json!({
         "type": "Ready", "status": "True", "reason": "",
         "message": "Kubernetes default Service CIDR is ready",
-        "lastTransitionTime": api.rest().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        "lastTransitionTime": clock::seconds(api.rest().now()),
     });
     let status = json!({"status": {"conditions": [condition]}});
     api.patch(&target, PatchType::Merge, &status).map(drop)

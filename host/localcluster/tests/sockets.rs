@@ -189,3 +189,107 @@ async fn faults_are_asked_for_at_the_admin_endpoint_and_only_there() {
     let reply = running.ask("POST", "/localcluster/faults", &json_type, b"{\"action\": 1}").await;
     assert_eq!(reply.code, 400);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_namespaces_stay() {
+    let running = start(|_| {}).await;
+    for name in ["default", "kube-system", "kube-public"] {
+        let path = format!("/api/v1/namespaces/{name}");
+        let reply = running.ask("DELETE", &path, &[], b"").await;
+        assert_eq!(reply.code, 403, "{name}: {}", reply.body);
+        let why = format!("namespaces {name:?} is forbidden: this namespace may not be deleted");
+        assert_eq!(json_of(&reply.body)["message"], why);
+        assert_eq!(running.ask("GET", &path, &[], b"").await.code, 200, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_evicted_pod_says_so_before_it_goes() {
+    let running = start(|_| {}).await;
+    let json_type = ["content-type: application/json"];
+    // The finalizer keeps it, so that it can be looked at.
+    let pod = json!({"metadata": {"name": "p", "finalizers": ["example.com/hold"]},
+                     "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    const PODS: &str = "/api/v1/namespaces/default/pods";
+    let made = running.ask("POST", PODS, &json_type, pod.to_string().as_bytes()).await;
+    assert_eq!(made.code, 201, "{}", made.body);
+    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
+    let evict = async |body: Value| {
+        running.ask("POST", &format!("{PODS}/p/eviction"), &json_type, body.to_string().as_bytes()).await.code
+    };
+    let marks = async || {
+        let pod = json_of(&running.ask("GET", &format!("{PODS}/p"), &[], b"").await.body);
+        let all = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let marks = all.into_iter().filter(|c| c["type"] == "DisruptionTarget").collect::<Vec<_>>();
+        (marks, !pod["metadata"]["deletionTimestamp"].is_null())
+    };
+    let mut dry = eviction.clone();
+    dry["deleteOptions"] = json!({"dryRun": ["All"]});
+    assert_eq!(evict(dry).await, 201);
+    assert_eq!(marks().await, (Vec::new(), false), "a dry run changes nothing");
+    assert_eq!(evict(eviction).await, 201);
+    let (found, deleting) = marks().await;
+    assert!(deleting);
+    let [mark] = found.as_slice() else { panic!("one mark: {found:?}") };
+    assert_eq!((&mark["status"], &mark["reason"]), (&json!("True"), &json!("EvictionByEvictionAPI")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn addresses_of_services_are_noted_and_given_back() {
+    let running = start(|_| {}).await;
+    let json_type = ["content-type: application/json"];
+    const RANGES: &str = "/apis/networking.k8s.io/v1/servicecidrs";
+    const SERVICES: &str = "/api/v1/namespaces/default/services";
+    let service =
+        json!({"metadata": {"name": "s"}, "spec": {"clusterIP": "10.77.0.9", "ports": [{"port": 80}]}});
+    let create = async |path: &str, body: &Value| {
+        running.ask("POST", path, &json_type, body.to_string().as_bytes()).await.code
+    };
+    assert_eq!(create(SERVICES, &service).await, 422, "no range has the address");
+    let range = json!({"metadata": {"name": "more"}, "spec": {"cidrs": ["10.77.0.0/24"]}});
+    assert_eq!(create(RANGES, &range).await, 201);
+    assert_eq!(create(SERVICES, &service).await, 201);
+    let address = async |code: u16| {
+        let path = "/apis/networking.k8s.io/v1/ipaddresses/10.77.0.9";
+        for _ in 0..100 {
+            let reply = running.ask("GET", path, &[], b"").await;
+            if reply.code == code {
+                return json_of(&reply.body);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("the address never answered {code}");
+    };
+    let parent = address(200).await["spec"]["parentRef"].take();
+    assert_eq!(parent, json!({"group": "", "resource": "services", "namespace": "default", "name": "s"}));
+    assert_eq!(running.ask("DELETE", &format!("{SERVICES}/s"), &[], b"").await.code, 200);
+    address(404).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_of_another_server_is_announced_and_not_served() {
+    let running = start(|_| {}).await;
+    let service = json!({"metadata": {"name": "v1.away.example.com"}, "spec": {
+        "group": "away.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100,
+        "insecureSkipTLSVerify": true, "service": {"name": "none", "namespace": "default"}}});
+    const PATH: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+    let json_type = ["content-type: application/json"];
+    assert_eq!(running.ask("POST", PATH, &json_type, service.to_string().as_bytes()).await.code, 201);
+    let accept = ["accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"];
+    let all = json_of(&running.ask("GET", "/apis", &accept, b"").await.body);
+    let found =
+        all["items"].as_array().into_iter().flatten().find(|g| g["metadata"]["name"] == "away.example.com");
+    assert_eq!(found.map(|g| &g["versions"][0]["freshness"]), Some(&json!("Stale")));
+    assert_eq!(running.ask("GET", "/apis/away.example.com", &[], b"").await.code, 200);
+    for path in ["/apis/away.example.com/v1", "/apis/away.example.com/v1/things"] {
+        assert_eq!(running.ask("GET", path, &[], b"").await.code, 503, "{path}");
+    }
+    for _ in 0..100 {
+        let seen = json_of(&running.ask("GET", &format!("{PATH}/v1.away.example.com"), &[], b"").await.body);
+        if seen["status"]["conditions"][0]["reason"] == "ServiceNotFound" {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("nobody said that it is not available");
+}

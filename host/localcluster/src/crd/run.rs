@@ -13,7 +13,7 @@ use super::{accept, kinds_of, names};
 use crate::kinds::value::{items, text};
 use crate::patch::PatchType;
 use crate::rest::options::{DeleteOptions, ListOptions};
-use crate::rest::{InProcess, Rest, Target, WatchEvent};
+use crate::rest::{InProcess, Rest, Target, WatchEvent, clock, keep_following};
 use crate::status::Status;
 
 const API: &str = "apiextensions.k8s.io/v1";
@@ -24,17 +24,7 @@ pub const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// Runs until cancelled.
 pub async fn run(rest: Arc<Rest>, cancel: CancellationToken) {
     let api = InProcess::new(rest, "kube-apiserver");
-    loop {
-        tokio::select! {
-            () = cancel.cancelled() => return,
-            () = follow(&api) => {}
-        }
-        // The watch ended: look again from the start.
-        tokio::select! {
-            () = cancel.cancelled() => return,
-            () = tokio::time::sleep(Duration::from_millis(50)) => {}
-        }
-    }
+    keep_following(cancel, || follow(&api)).await;
 }
 
 async fn follow(api: &InProcess) {
@@ -77,17 +67,13 @@ async fn handle(api: &InProcess, crd: &Value) -> Result<(), Status> {
     }
     let mut changed = crd.clone();
     let (others, _) = api.list(&Target::new(API, PLURAL), "", "").await?;
-    if accept(&mut changed, &others, &now()) {
+    if accept(&mut changed, &others, &clock::seconds(api.rest().now())) {
         serve(api, &changed);
         api.update(&target.sub("status"), &changed)?;
     } else {
         serve(api, crd);
     }
     Ok(())
-}
-
-fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 fn established(crd: &Value) -> bool {
@@ -150,7 +136,7 @@ async fn wait_for_finalizers(api: &InProcess, crd: &Value, target: &Target<'_>) 
         "reason": "InstanceDeletionInProgress",
         "message": "CustomResource deletion is in progress",
     });
-    names::set_condition(&mut waiting, condition, &now());
+    names::set_condition(&mut waiting, condition, &clock::seconds(api.rest().now()));
     if waiting != *crd {
         return api.update(&target.sub("status"), &waiting).map(drop);
     }

@@ -16,6 +16,7 @@ pub use openapi::{document as openapi_document, index as openapi_index};
 
 use crate::rest::registry::Kinds;
 use crate::rest::strategy::{Kind, Subresource};
+use crate::rest::to_yaml;
 
 /// The version that is played.
 pub const GIT_VERSION: &str = "v1.36.2";
@@ -88,11 +89,6 @@ impl Discovery {
     }
 }
 
-fn to_yaml(json: &[u8]) -> Bytes {
-    let value: Value = serde_json::from_slice(json).unwrap_or(Value::Null);
-    serde_yaml::to_string(&value).unwrap_or_default().into()
-}
-
 /// SHA-256 in upper-case hex, as the tags of the real server look.
 pub fn hash(data: &[u8]) -> String {
     Sha256::digest(data).iter().map(|byte| format!("{byte:02X}")).collect()
@@ -156,17 +152,10 @@ pub fn groups(kinds: &Kinds, remote: &[(String, Vec<String>)]) -> Value {
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-/// `GET /apis/GROUP`.
-pub fn group(kinds: &Kinds, name: &str) -> Value {
-    let mut entry = group_entry(kinds, name);
-    entry["kind"] = "APIGroup".into();
-    entry["apiVersion"] = "v1".into();
-    entry
-}
-
-/// `GET /apis/GROUP` of a group that another server would serve.
-pub fn remote_group(name: &str, versions: &[String]) -> Value {
-    let mut entry = entry(name, versions);
+/// `GET /apis/GROUP`, be it served here or announced for another server.
+pub fn group(kinds: &Kinds, remote: &[(String, Vec<String>)], name: &str) -> Value {
+    let elsewhere = remote.iter().find(|(group, _)| group == name).map(|(_, versions)| versions.clone());
+    let mut entry = entry(name, &elsewhere.unwrap_or_else(|| versions(kinds, name)));
     entry["kind"] = "APIGroup".into();
     entry["apiVersion"] = "v1".into();
     entry

@@ -4,8 +4,10 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::answer::{Answer, Outcome};
 use super::options::{DeleteOptions, ListOptions, WriteOptions};
@@ -175,6 +177,23 @@ impl InProcess {
         let target = Target::new("v1", "pods").in_namespace(namespace).named(pod).sub("binding");
         let binding = json!({"target": {"kind": "Node", "name": node}});
         self.rest.bind(&self.call(&target)?, &binding).map(drop)
+    }
+}
+
+/// Runs `follow`, which ends when its watch does, again and again until cancelled: it looks from the start each time.
+pub(crate) async fn keep_following<F: Future<Output = ()>>(
+    cancel: CancellationToken,
+    mut follow: impl FnMut() -> F,
+) {
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            () = follow() => {}
+        }
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            () = tokio::time::sleep(Duration::from_millis(50)) => {}
+        }
     }
 }
 

@@ -7,8 +7,9 @@ use http::{Method, header};
 use serde_json::{Value, json};
 
 use super::Rest;
-use super::http::{Request, Response, cached, not_found, object_response, text};
+use super::http::{Request, Response};
 use super::registry::Kinds;
+use super::respond::{cached, not_found, object_response, text};
 use crate::discovery;
 use crate::faults::Rule;
 use crate::status::Status;

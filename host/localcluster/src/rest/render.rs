@@ -222,7 +222,7 @@ fn object_json(kind: &Kind, object: &Object) -> Bytes {
 }
 
 /// YAML of a JSON text.
-fn to_yaml(json: &[u8]) -> Bytes {
+pub(crate) fn to_yaml(json: &[u8]) -> Bytes {
     let value: Value = serde_json::from_slice(json).unwrap_or(Value::Null);
     // Serializing JSON values to YAML has no error sources: keys are strings.
     serde_yaml::to_string(&value).unwrap_or_default().into()
