@@ -32,11 +32,20 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
+/// Where `make` leaves what it builds.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
 /// Where the controllers are: where `COXSWAIN_CONTROLLERS_DIR` says, else where `make` leaves them.
 pub fn built_controllers() -> PathBuf {
     let elsewhere = std::env::var_os("COXSWAIN_CONTROLLERS_DIR").map(PathBuf::from);
-    let target = || std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     elsewhere.unwrap_or_else(|| target().join("controllers"))
+}
+
+/// The program, where `make` leaves it.
+pub fn built_program() -> PathBuf {
+    target().join("release/coxswain")
 }
 
 /// The bytes of a controller that was built.

@@ -116,50 +116,41 @@ impl Launcher for ProcessLauncher {
     fn launch(&self, with: Launch) -> BoxFuture<'_, anyhow::Result<Box<dyn Running>>> {
         Box::pin(async move {
             let mut command = self.command(&with)?;
+            let before = with.proxy.counts().get("watches").copied().unwrap_or_default();
             let child = command.spawn().with_context(|| format!("cannot start {}", self.template[0]))?;
             let mut running = Process { child, log: with.work.join("manager.log") };
-            settled(&with.proxy, &mut running).await?;
+            at_rest(&with.proxy, before + 1, || running.ended())
+                .await
+                .with_context(|| format!("see {}", with.work.join("manager.log").display()))?;
             Ok(Box::new(running) as Box<dyn Running>)
         })
     }
 }
 
-/// Waits until the manager has opened its watches.
-async fn settled(proxy: &Proxy, running: &mut Process) -> anyhow::Result<()> {
+/// Waits until so many watches were opened in all, and no further one is being opened: what a manager does at its start
+/// is not to be taken for what a scenario makes it do.
+pub async fn at_rest(
+    proxy: &Proxy,
+    opened: u64,
+    mut ended: impl FnMut() -> Option<String>,
+) -> anyhow::Result<()> {
     let watches = || proxy.counts().get("watches").copied().unwrap_or_default();
-    let before = watches();
     let end = tokio::time::Instant::now() + READY;
-    let mut last = (before, tokio::time::Instant::now());
-    loop {
-        if let Some(reason) = running.ended() {
+    let mut last = (watches(), tokio::time::Instant::now());
+    while last.0 < opened || last.1.elapsed() < QUIET {
+        if let Some(reason) = ended() {
             bail!("{reason}");
         }
+        if tokio::time::Instant::now() > end {
+            bail!("the manager still opens watches after {READY:?}, or opened none");
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
         let now = watches();
         if now != last.0 {
             last = (now, tokio::time::Instant::now());
         }
-        if now > before && last.1.elapsed() >= QUIET {
-            return Ok(());
-        }
-        if tokio::time::Instant::now() > end {
-            bail!("the manager is not ready after {READY:?}; see {}", running.log.display());
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
     }
-}
-
-/// Waits until a manager that is ready has opened the last of its watches, so that what it does at its start is not
-/// taken for what a scenario makes it do.
-pub async fn at_rest(proxy: &Proxy) {
-    let end = tokio::time::Instant::now() + READY;
-    let mut last = (proxy.counts().get("watches").copied(), tokio::time::Instant::now());
-    while last.1.elapsed() < QUIET && tokio::time::Instant::now() < end {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        let now = proxy.counts().get("watches").copied();
-        if now != last.0 {
-            last = (now, tokio::time::Instant::now());
-        }
-    }
+    Ok(())
 }
 
 struct Process {

@@ -3,4 +3,5 @@
 mod architecture;
 mod kubectl;
 mod loading;
+mod program;
 mod swap;

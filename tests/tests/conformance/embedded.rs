@@ -132,7 +132,7 @@ impl Launcher for Embedded {
             let swapper = self.swap_every.map(|every| self.swapped(every)).transpose()?;
             let dir = swapper.as_ref().map_or(self.controllers_dir.as_path(), |swapper| swapper.dir.path());
             let manager = self.start(&with, dir).await?;
-            at_rest(&with.proxy).await;
+            at_rest(&with.proxy, 0, || None).await?;
             Ok(Box::new(InProcess { manager, _swapper: swapper }) as Box<dyn Running>)
         })
     }

@@ -1,0 +1,102 @@
+//! The program as users start it: a process, its output and its exit code.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, ensure};
+use coxswain_tests::{built_controllers, built_program};
+use serde_json::Value;
+
+fn program() -> anyhow::Result<Command> {
+    let path = built_program();
+    ensure!(path.is_file(), "{} is not there; build it with `make build`", path.display());
+    let mut command = Command::new(path);
+    command.env("RUST_LOG", "warn");
+    Ok(command)
+}
+
+/// Interrupts a process as Ctrl-C does; its exit code.
+fn interrupt(mut child: Child) -> anyhow::Result<Option<i32>> {
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status()?;
+    for _ in 0..200 {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.code());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child.kill()?;
+    anyhow::bail!("it does not stop")
+}
+
+#[test]
+fn the_demo_says_where_it_is_publishes_its_authority_and_ends_cleanly() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut child = program()?
+        .args(["demo", "--json", "--dir"])
+        .arg(dir.path())
+        .arg("--controllers-dir")
+        .arg(built_controllers())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().context("stdout")?).read_line(&mut line)?;
+    let said: Value = serde_json::from_str(&line).with_context(|| format!("no JSON: {line:?}"))?;
+    let kubeconfig = said["kubeconfig"].as_str().context("kubeconfig")?.to_owned();
+    ensure!(said["controllersDir"].is_string() && said["status"].is_string(), "{line}");
+
+    let published = tokio::runtime::Runtime::new()?.block_on(async {
+        let _ = coxswain::install_crypto();
+        let file = kube::config::Kubeconfig::read_from(&kubeconfig)?;
+        let config = kube::Config::from_custom_kubeconfig(file, &Default::default()).await?;
+        let client = kube::Client::try_from(config)?;
+        let path = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
+        for _ in 0..100 {
+            let asked = client.request::<Value>(http::Request::get(path).body(Vec::new())?).await;
+            if let Ok(found) = asked {
+                return anyhow::Ok(found["data"]["ca.crt"].as_str().unwrap_or_default().to_owned());
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        anyhow::bail!("nobody publishes the authority")
+    })?;
+    let own = std::fs::read_to_string(dir.path().join("pki/ca.crt"))?;
+    ensure!(published.trim() == own.trim(), "another authority is published");
+    ensure!(interrupt(child)? == Some(0), "an interrupt is a clean end");
+    Ok(())
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_reason_to_panic() -> anyhow::Result<()> {
+    let module = built_controllers().join("ttl-controller.wasm");
+    let mut child = program()?
+        .args(["inspect", "--json"])
+        .arg(module)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    // The pipe is closed before anything is written.
+    drop(child.stdout.take());
+    let output = child.wait_with_output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success() && !errors.contains("panicked"), "{:?}: {errors}", output.status);
+    Ok(())
+}
+
+#[test]
+fn what_cannot_run_says_why_and_ends() -> anyhow::Result<()> {
+    for (arguments, wanted) in [
+        (vec!["run", "--kubeconfig", "/nowhere/config"], "there is no kubeconfig at /nowhere/config"),
+        (vec!["run", "--a=1", "--a=2"], "--a is given twice"),
+        (vec!["inspect", "/nowhere/x.wasm"], "/nowhere/x.wasm"),
+        (vec!["demo", "--controllers-dir", "/nowhere"], "build them with `make build`"),
+    ] {
+        let output = program()?.args(&arguments).output()?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(!output.status.success(), "{arguments:?} ran");
+        ensure!(errors.contains(wanted), "{arguments:?}: no {wanted:?} in {errors}");
+    }
+    Ok(())
+}
