@@ -317,6 +317,8 @@ impl std::error::Error for Status {}
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
