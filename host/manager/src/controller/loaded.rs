@@ -7,7 +7,7 @@ use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
     contract::{Outcome, Request},
-    engine::{Fault, Instance, LogSink, Module},
+    engine::{Fault, Instance, LogSink, Module, SnapshotHost},
     executor::Executor,
     store::{ModuleView, Reads, Snapshot},
 };
@@ -63,7 +63,7 @@ impl Loaded {
     pub async fn call(
         self: &Arc<Self>,
         request: Request,
-        snapshot: Snapshot,
+        snapshot: Box<dyn SnapshotHost>,
         log: Arc<dyn LogSink>,
         compute: &Semaphore,
     ) -> Called {
@@ -86,26 +86,36 @@ impl Loaded {
         }
     }
 
-    fn call_blocking(&self, request: Request, snapshot: Snapshot, log: Arc<dyn LogSink>) -> Called {
+    fn call_blocking(
+        &self,
+        request: Request,
+        snapshot: Box<dyn SnapshotHost>,
+        log: Arc<dyn LogSink>,
+    ) -> Called {
         let mut slot = self.instance.lock();
         let mut instance = match slot.take().map_or_else(|| self.module.instantiate(), Ok) {
             Ok(instance) => instance,
             Err(fault) => {
-                let reads = Some(snapshot.into_reads());
+                let reads = into_reads(snapshot);
                 return Called { result: Err(fault), spent: Duration::ZERO, reads, request };
             }
         };
         let begun = Instant::now();
-        let (result, snapshot) = instance.reconcile(&request, Box::new(snapshot), log);
+        let (result, snapshot) = instance.reconcile(&request, snapshot, log);
         let spent = begun.elapsed();
         // After a fault the instance is in no known state: it is dropped, and the next call makes another.
         if result.is_ok() {
             *slot = Some(instance);
         }
         drop(slot);
-        let reads = snapshot.into_any().downcast::<Snapshot>().ok().map(|s| s.into_reads());
+        let reads = into_reads(snapshot);
         Called { result, spent, reads, request }
     }
+}
+
+/// What was read, from the snapshot itself or from what an observer put around it.
+fn into_reads(snapshot: Box<dyn SnapshotHost>) -> Option<Reads> {
+    snapshot.into_any().downcast::<Snapshot>().ok().map(|snapshot| snapshot.into_reads())
 }
 
 impl Drop for Loaded {

@@ -5,6 +5,7 @@
 //! A fault of the guest costs the reconcile it happened in, nothing else.
 
 mod loaded;
+mod observe;
 mod reconcile;
 mod record;
 mod status;
@@ -22,6 +23,7 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use loaded::Loaded;
+pub use observe::{Follower, Observer};
 pub use record::Record;
 pub use status::{ControllerStatus, KeyError};
 
@@ -77,6 +79,7 @@ pub struct Controller {
     counters: Counters,
     last_error: Mutex<Option<KeyError>>,
     log: Arc<dyn LogSink>,
+    observers: RwLock<Vec<Arc<dyn Observer>>>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -109,6 +112,7 @@ impl Controller {
             counters: Counters::default(),
             last_error: Mutex::default(),
             log,
+            observers: RwLock::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         })

@@ -48,13 +48,16 @@ impl Controller {
     async fn rounds(&self, loaded: &Arc<Loaded>, key: &Key, record: &mut Record) -> Settled {
         let mut request = self.request(loaded, key, record);
         let mut spent = Duration::ZERO;
+        let mut followers = self.followers(loaded, key);
         for _ in 0..MAX_ROUNDS {
             let snapshot = loaded.view.snapshot(key);
             request.primary = snapshot.primary();
             request.resources = loaded.view.resources();
+            let snapshot = followers.asked(&request, snapshot);
             let called = loaded.call(request, snapshot, self.log.clone(), &self.shared.compute).await;
             request = called.request;
             spent += called.spent;
+            followers.answered(&request, &called.result);
             let finished = matches!(called.result, Ok(Outcome::Plan(_)));
             if let Some(reads) = called.reads {
                 loaded.view.commit(key, reads, finished);
