@@ -261,7 +261,7 @@ async fn addresses_of_services_are_noted_and_given_back() {
         panic!("the address never answered {code}");
     };
     let parent = address(200).await["spec"]["parentRef"].take();
-    assert_eq!(parent, json!({"group": "", "resource": "services", "namespace": "default", "name": "s"}));
+    assert_eq!(parent, json!({"resource": "services", "namespace": "default", "name": "s"}));
     assert_eq!(running.ask("DELETE", &format!("{SERVICES}/s"), &[], b"").await.code, 200);
     address(404).await;
 }
