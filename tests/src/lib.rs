@@ -17,6 +17,7 @@ use coxswain::{
     clock::SystemClock,
     engine::EngineConfig,
     entropy::Entropy,
+    limits::LimitRules,
     manager::{AlwaysWrite, Config, Given, Manager, Selection},
 };
 use coxswain_localcluster::{
@@ -55,6 +56,14 @@ pub fn module(name: &str) -> anyhow::Result<Vec<u8>> {
         .with_context(|| format!("{} is not there; build it with `make guests`", path.display()))
 }
 
+/// The bytes of a guest that misbehaves.
+pub fn test_guest(name: &str) -> anyhow::Result<Vec<u8>> {
+    let path = target().join("test-guests").join(format!("{name}.wasm"));
+    std::fs::read(&path).with_context(|| {
+        format!("{} is not there; build it with `cargo xtask guests --test-guests`", path.display())
+    })
+}
+
 /// Another build of a module: the same code under another hash. A custom
 /// section at the end is what a compiler's version stamp would be.
 pub fn rebuilt(bytes: &[u8], stamp: &str) -> Vec<u8> {
@@ -88,11 +97,21 @@ impl Bed {
     /// Starts a cluster of three nodes and a manager with these controllers,
     /// and waits until they are ready.
     pub async fn start(controllers: &[&str]) -> anyhow::Result<Self> {
+        let modules: anyhow::Result<Vec<_>> =
+            controllers.iter().map(|name| Ok((*name, module(name)?))).collect();
+        Self::start_with(modules?, |_| {}).await
+    }
+
+    /// The same with these modules, and with settings that are changed first.
+    pub async fn start_with(
+        modules: Vec<(&str, Vec<u8>)>,
+        change: impl FnOnce(&mut Config),
+    ) -> anyhow::Result<Self> {
         let dir = tempfile::tempdir()?;
         let controllers_dir = dir.path().join("controllers");
         std::fs::create_dir(&controllers_dir)?;
-        for name in controllers {
-            std::fs::write(controllers_dir.join(format!("{name}.wasm")), module(name)?)?;
+        for (name, bytes) in modules {
+            std::fs::write(controllers_dir.join(format!("{name}.wasm")), bytes)?;
         }
         let cluster = Cluster::start(ClusterConfig::new(dir.path().join("cluster"))).await?;
         let cancel = CancellationToken::new();
@@ -102,7 +121,7 @@ impl Bed {
             cancel.clone(),
         );
         nodes.add_count("node-", 3).await.map_err(|s| anyhow::anyhow!("no nodes: {}", s.message))?;
-        let manager = start_manager(cluster.kubeconfig_path(), &controllers_dir).await?;
+        let manager = start_manager_with(cluster.kubeconfig_path(), &controllers_dir, change).await?;
         tokio::time::timeout(Duration::from_secs(60), manager.ready())
             .await
             .with_context(|| format!("not ready: {:#?}", manager.status()))?;
@@ -174,11 +193,27 @@ impl Bed {
 
 /// Starts a manager with no client limits.
 pub async fn start_manager(kubeconfig: &Path, controllers_dir: &Path) -> anyhow::Result<Arc<Manager>> {
+    start_manager_with(kubeconfig, controllers_dir, |_| {}).await
+}
+
+/// Starts a manager whose settings are changed first.
+pub async fn start_manager_with(
+    kubeconfig: &Path,
+    controllers_dir: &Path,
+    change: impl FnOnce(&mut Config),
+) -> anyhow::Result<Arc<Manager>> {
     let _ = coxswain::install_crypto();
     let file = kube::config::Kubeconfig::read_from(kubeconfig)?;
     let mut kube = kube::Config::from_custom_kubeconfig(file, &Default::default()).await?;
     kube.read_timeout = None;
-    let config = Config {
+    let mut config = manager_config(kube, controllers_dir);
+    change(&mut config);
+    Ok(Manager::start(config).await?)
+}
+
+/// Settings of a manager with all controllers of a directory and no client limits.
+pub fn manager_config(kube: kube::Config, controllers_dir: &Path) -> Config {
+    Config {
         kube,
         controllers_dir: controllers_dir.to_owned(),
         selection: Selection::default(),
@@ -190,8 +225,8 @@ pub async fn start_manager(kubeconfig: &Path, controllers_dir: &Path) -> anyhow:
         clock: Arc::new(SystemClock),
         entropy: Entropy::from_os(),
         gate: Arc::new(AlwaysWrite),
-    };
-    Ok(Manager::start(config).await?)
+        limits: LimitRules::default(),
+    }
 }
 
 /// A Deployment whose pods are ready at once.

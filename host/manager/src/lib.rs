@@ -26,6 +26,7 @@ pub mod events;
 pub mod executor;
 pub mod informer;
 pub mod key;
+pub mod limits;
 pub mod manager;
 pub mod queue;
 pub mod registry;

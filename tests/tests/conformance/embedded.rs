@@ -8,13 +8,9 @@ use std::{
 };
 
 use anyhow::Context;
-use coxswain::{
-    clock::SystemClock,
-    engine::EngineConfig,
-    entropy::Entropy,
-    manager::{AlwaysWrite, Config, Given, Manager, Selection},
-};
+use coxswain::manager::{Config, Given, Manager, Selection};
 use coxswain_tests::{
+    manager_config,
     parity::manager::{Launch, Launcher, Running, Signal, at_rest},
     rebuilt,
 };
@@ -91,19 +87,7 @@ impl Embedded {
         }
         let selection =
             options.remove("controllers").map_or_else(Selection::default, |names| Selection::parse(&names));
-        let config = Config {
-            kube,
-            controllers_dir: controllers_dir.to_owned(),
-            selection,
-            options,
-            qps: 0.0,
-            burst: 0,
-            engine: EngineConfig::default(),
-            discovery_interval: Duration::from_millis(500),
-            clock: Arc::new(SystemClock),
-            entropy: Entropy::from_os(),
-            gate: Arc::new(AlwaysWrite),
-        };
+        let config = Config { selection, options, ..manager_config(kube, controllers_dir) };
         let manager = Manager::start(config).await?;
         let ready = tokio::time::timeout(READY, manager.ready()).await;
         ready.with_context(|| format!("not ready after {READY:?}:\n{}", manager.status().to_text()))?;

@@ -15,6 +15,7 @@ mod cluster;
 mod demo;
 mod flags;
 mod inspect;
+mod limits;
 mod run;
 mod status;
 

@@ -12,7 +12,7 @@ use coxswain::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{LogArgs, flags};
+use super::{LogArgs, flags, limits::LimitArgs};
 
 /// Where `coxswain run` and `coxswain status` meet unless told otherwise.
 pub const STATUS_ADDRESS: &str = "127.0.0.1:7257";
@@ -62,6 +62,8 @@ pub struct ManagerArgs {
     /// Address of the status endpoint; port 0 takes a free one, `off` none.
     #[arg(long)]
     status_address: Option<String>,
+    #[command(flatten)]
+    limits: LimitArgs,
 }
 
 impl ManagerArgs {
@@ -90,6 +92,7 @@ impl ManagerArgs {
             clock: Arc::new(SystemClock),
             entropy: Entropy::from_os(),
             gate: Arc::new(AlwaysWrite),
+            limits: self.limits.rules(),
         }
     }
 

@@ -3,8 +3,9 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::time::Instant;
 
+use super::{compute::Compute, probation::Probation};
 use crate::{
     contract::{Outcome, Request},
     engine::{Fault, Instance, LogSink, Module, SnapshotHost},
@@ -30,7 +31,12 @@ pub struct Loaded {
     pub executor: Arc<Executor>,
     /// Values of its options, in the manifest's order.
     pub options: Vec<String>,
+    /// How it does.
+    pub probation: Probation,
     instance: Mutex<Option<Instance>>,
+    /// One call at a time, in order, and only the one whose turn it is takes a
+    /// place on a processor.
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// What a call of the guest came to.
@@ -56,28 +62,29 @@ impl Loaded {
         executor: Arc<Executor>,
         options: Vec<String>,
     ) -> Self {
-        Self { module, path, since, generation, view, executor, options, instance: Mutex::new(None) }
+        let (instance, turn, probation) = (Mutex::default(), Arc::default(), Probation::default());
+        Self { module, path, since, generation, view, executor, options, probation, instance, turn }
     }
 
-    /// Calls the guest on a compute thread, one call at a time.
+    /// Calls the guest on a compute thread, one call at a time. `spent` is what
+    /// earlier rounds of the same reconcile took of its deadline.
     pub async fn call(
         self: &Arc<Self>,
         request: Request,
         snapshot: Box<dyn SnapshotHost>,
+        spent: Duration,
         log: Arc<dyn LogSink>,
-        compute: &Semaphore,
+        compute: &Compute,
     ) -> Called {
-        let Ok(_slot) = compute.acquire().await else {
-            return Called {
-                result: Err(Fault::Trap("the manager is stopping".into())),
-                spent: Duration::ZERO,
-                reads: None,
-                request,
-            };
-        };
+        let turn = self.turn.clone().lock_owned().await;
         let loaded = self.clone();
         let kept = request.clone();
-        match tokio::task::spawn_blocking(move || loaded.call_blocking(request, snapshot, log)).await {
+        let call = move || {
+            let called = loaded.call_blocking(request, snapshot, spent, log);
+            drop(turn);
+            called
+        };
+        match compute.run(call).await {
             Ok(called) => called,
             Err(error) => {
                 let text = format!("the host failed while it served the guest: {error}");
@@ -90,6 +97,7 @@ impl Loaded {
         &self,
         request: Request,
         snapshot: Box<dyn SnapshotHost>,
+        spent: Duration,
         log: Arc<dyn LogSink>,
     ) -> Called {
         let mut slot = self.instance.lock();
@@ -100,6 +108,7 @@ impl Loaded {
                 return Called { result: Err(fault), spent: Duration::ZERO, reads, request };
             }
         };
+        instance.has_spent(spent);
         let begun = Instant::now();
         let (result, snapshot) = instance.reconcile(&request, snapshot, log);
         let spent = begun.elapsed();

@@ -4,14 +4,16 @@
 //! and no reconcile of a key before the cache shows what its last plan wrote.
 //! A fault of the guest costs the reconcile it happened in, nothing else.
 
+mod compute;
 mod loaded;
 mod observe;
+mod probation;
 mod reconcile;
 mod record;
 mod status;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -19,11 +21,13 @@ use std::{
 };
 
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use loaded::Loaded;
+pub use compute::Compute;
+pub use loaded::{Called, Loaded};
 pub use observe::{Follower, Observer};
+pub use probation::Probation;
 pub use record::Record;
 pub use status::{ControllerStatus, KeyError};
 
@@ -33,6 +37,7 @@ use crate::{
     entropy::Entropy,
     executor::{Barrier, Barriers, WriteGate},
     key::{Cause, Key},
+    limits::LimitHits,
     queue::{Finished, Queue},
     store::Store,
 };
@@ -48,7 +53,7 @@ pub struct Shared {
     /// Whether writes may be made.
     pub gate: Arc<dyn WriteGate>,
     /// Bounds how many guests compute at once.
-    pub compute: Semaphore,
+    pub compute: Compute,
 }
 
 /// Counts since the start of the controller, over all its versions.
@@ -66,6 +71,12 @@ pub struct Counters {
     pub no_op_writes: AtomicU64,
     /// Swaps.
     pub swaps: AtomicU64,
+    /// Swaps that went back to an earlier version.
+    pub rollbacks: AtomicU64,
+    /// Plans refused as a whole, those past a limit among them.
+    pub invalid_plans: AtomicU64,
+    /// What went past a limit.
+    pub limit_hits: LimitHits,
 }
 
 /// One controller, whichever version of its module is loaded.
@@ -78,9 +89,12 @@ pub struct Controller {
     permits: Arc<Semaphore>,
     counters: Counters,
     last_error: Mutex<Option<KeyError>>,
+    /// Keys whose last reconcile was a strike against the module.
+    struck: Mutex<HashSet<Key>>,
     log: Arc<dyn LogSink>,
     observers: RwLock<Vec<Arc<dyn Observer>>>,
     stop: CancellationToken,
+    swapped: Notify,
     tasks: TaskTracker,
 }
 
@@ -111,9 +125,11 @@ impl Controller {
             permits: Arc::new(Semaphore::new(concurrency.max(1))),
             counters: Counters::default(),
             last_error: Mutex::default(),
+            struck: Mutex::default(),
             log,
             observers: RwLock::default(),
             stop: CancellationToken::new(),
+            swapped: Notify::new(),
             tasks: TaskTracker::new(),
         })
     }
@@ -137,7 +153,8 @@ impl Controller {
     /// finish with the old one (lookups under way are dropped); queue, state,
     /// barriers and subscriptions stay; all keys are looked at anew, after
     /// whatever is due.
-    pub fn swap(&self, loaded: Loaded) {
+    pub fn swap(&self, mut loaded: Loaded) {
+        loaded.probation.excuse(self.struck.lock().clone());
         self.queue.set_serial_sources(serial_sources(&loaded));
         let loaded = Arc::new(loaded);
         let old = {
@@ -147,6 +164,7 @@ impl Controller {
         };
         self.counters.swaps.fetch_add(1, Ordering::Relaxed);
         loaded.view.rekey(Cause::Bulk);
+        self.swapped.notify_waiters();
         drop(old);
     }
 
@@ -160,6 +178,9 @@ impl Controller {
                 () = self.stop.cancelled() => break,
             };
             let Ok(permit) = permit else { break };
+            if !self.pause().await {
+                break;
+            }
             let key = tokio::select! {
                 key = self.queue.take() => key,
                 () = self.stop.cancelled() => break,
@@ -176,6 +197,26 @@ impl Controller {
         self.queue.close();
         self.tasks.close();
         self.tasks.wait().await;
+    }
+
+    /// Waits while faults are all that comes of the version that runs; a swap
+    /// ends it. False once the controller is stopped.
+    async fn pause(&self) -> bool {
+        loop {
+            let swapped = self.swapped.notified();
+            tokio::pin!(swapped);
+            // From here on a swap is not missed.
+            swapped.as_mut().enable();
+            let pause = self.current().probation.pause();
+            if pause.is_zero() {
+                return true;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => return true,
+                () = swapped => {}
+                () = self.stop.cancelled() => return false,
+            }
+        }
     }
 
     /// Ends [`Controller::run`].

@@ -11,7 +11,9 @@ use crate::{
     contract::{Outcome, Plan, Request},
     engine::Fault,
     key::Key,
+    limits::{Exceeded, LimitKind},
     queue::{Finished, backoff},
+    store::Reads,
 };
 
 /// Rounds of lookups one reconcile may take, because each must bring it closer
@@ -39,6 +41,7 @@ impl Controller {
         }
         if settled.finished.forget {
             loaded.view.forget(key);
+            self.struck.lock().remove(key);
         } else if !record.is_blank() {
             self.records.lock().insert(key.clone(), record);
         }
@@ -54,24 +57,34 @@ impl Controller {
             request.primary = snapshot.primary();
             request.resources = loaded.view.resources();
             let snapshot = followers.asked(&request, snapshot);
-            let called = loaded.call(request, snapshot, self.log.clone(), &self.shared.compute).await;
+            let called = loaded.call(request, snapshot, spent, self.log.clone(), &self.shared.compute).await;
+            self.counters.limit_hits.add(LimitKind::LogLines, loaded.module.take_dropped_lines());
             request = called.request;
             spent += called.spent;
             followers.answered(&request, &called.result);
             let finished = matches!(called.result, Ok(Outcome::Plan(_)));
+            let waits = called.reads.as_ref().is_some_and(Reads::waits);
             if let Some(reads) = called.reads {
                 loaded.view.commit(key, reads, finished);
             }
             match called.result {
                 Ok(Outcome::Plan(plan)) => {
+                    if let Err(exceeded) = loaded.module.limits().check_plan(&plan) {
+                        return self.exceeded(loaded, key, &exceeded);
+                    }
                     let mut settled = self.carry_out(loaded, key, record, plan).await;
                     settled.finished.rest = backoff::after_work(spent);
                     return settled;
                 }
                 Ok(Outcome::Lookups(asks)) if asks.is_empty() => {
-                    return self.failed(key, "the module asked for lookups and named none".into());
+                    let reason = "the module asked for lookups and named none";
+                    return self.struck(loaded, key, reason.into());
                 }
                 Ok(Outcome::Lookups(asks)) => {
+                    let answered = request.answers.len();
+                    if let Err(exceeded) = loaded.module.limits().check_lookups(answered, &asks) {
+                        return self.exceeded(loaded, key, &exceeded);
+                    }
                     let answers = loaded.executor.look_up(asks).await;
                     request.answers.extend(answers);
                     if !Arc::ptr_eq(loaded, &self.current()) {
@@ -81,8 +94,12 @@ impl Controller {
                         };
                     }
                 }
-                Ok(Outcome::Retry(reason)) => return self.failed(key, reason),
+                Ok(Outcome::Retry(reason)) => {
+                    self.fair(loaded, key);
+                    return self.failed(key, reason);
+                }
                 Ok(Outcome::Terminal(reason)) => {
+                    self.fair(loaded, key);
                     record.results.clear();
                     self.note_error(key, &reason);
                     tracing::warn!(controller = %self.name, %key, reason, "gave up until something it read changes");
@@ -90,14 +107,21 @@ impl Controller {
                 }
                 Err(fault) => {
                     // Waiting for a cache to sync is no fault of the guest.
-                    if !matches!(fault, Fault::Snapshot(_)) {
-                        self.counters.faults.fetch_add(1, Ordering::Relaxed);
+                    if waits && matches!(fault, Fault::Snapshot(_)) {
+                        return self.failed(key, fault.to_string());
                     }
-                    return self.failed(key, fault.to_string());
+                    self.counters.faults.fetch_add(1, Ordering::Relaxed);
+                    match fault {
+                        Fault::Deadline(_) => self.counters.limit_hits.add(LimitKind::Deadline, 1),
+                        Fault::Memory { .. } => self.counters.limit_hits.add(LimitKind::Memory, 1),
+                        Fault::Trap(_) | Fault::Snapshot(_) => {}
+                    }
+                    return self.struck(loaded, key, fault.to_string());
                 }
             }
         }
-        self.failed(key, format!("the module asked for lookups in {MAX_ROUNDS} rounds and came to no plan"))
+        let reason = format!("the module asked for lookups in {MAX_ROUNDS} rounds and came to no plan");
+        self.struck(loaded, key, reason)
     }
 
     fn request(&self, loaded: &Loaded, key: &Key, record: &Record) -> Request {
@@ -125,8 +149,10 @@ impl Controller {
         let asks_nothing = plan.steps.is_empty() && again_in.is_none();
         let executed = loaded.executor.carry_out(key, plan, &*loaded.view, &*self.shared.gate).await;
         if let Some(reason) = executed.invalid {
-            return self.failed(key, format!("the plan cannot be carried out: {reason}"));
+            self.counters.invalid_plans.fetch_add(1, Ordering::Relaxed);
+            return self.struck(loaded, key, format!("the plan cannot be carried out: {reason}"));
         }
+        self.fair(loaded, key);
         record.change_state(change, loaded.module.manifest().state_format);
         record.results = executed.results;
         self.counters.writes.fetch_add(executed.writes.into(), Ordering::Relaxed);
@@ -148,6 +174,28 @@ impl Controller {
             forget,
         };
         Settled { finished, barriers: executed.barriers }
+    }
+
+    /// The module came to an outcome that can be taken.
+    fn fair(&self, loaded: &Loaded, key: &Key) {
+        loaded.probation.fair();
+        self.struck.lock().remove(key);
+    }
+
+    /// The module itself is at fault.
+    fn struck(&self, loaded: &Loaded, key: &Key, reason: String) -> Settled {
+        self.struck.lock().insert(key.clone());
+        loaded.probation.strike(key, &reason);
+        self.failed(key, reason)
+    }
+
+    /// The module asked for more than it may.
+    fn exceeded(&self, loaded: &Loaded, key: &Key, exceeded: &Exceeded) -> Settled {
+        self.counters.limit_hits.add(exceeded.kind, 1);
+        if exceeded.kind != LimitKind::Lookups {
+            self.counters.invalid_plans.fetch_add(1, Ordering::Relaxed);
+        }
+        self.struck(loaded, key, exceeded.to_string())
     }
 
     fn failed(&self, key: &Key, reason: String) -> Settled {

@@ -1,11 +1,11 @@
 //! What a controller tells about itself.
 
-use std::sync::atomic::Ordering;
+use std::{collections::BTreeMap, sync::atomic::Ordering};
 
 use serde::{Deserialize, Serialize};
 
 use super::Controller;
-use crate::contract::display_name;
+use crate::{contract::display_name, limits::LimitsStatus};
 
 /// The last thing that went wrong with a key of a controller.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -61,6 +61,21 @@ pub struct ControllerStatus {
     pub no_op_writes: u64,
     /// The last thing that went wrong.
     pub last_error: Option<KeyError>,
+    /// Swaps that went back to an earlier version.
+    #[serde(default)]
+    pub rollbacks: u64,
+    /// Plans refused as a whole.
+    #[serde(default)]
+    pub invalid_plans: u64,
+    /// What it may use.
+    #[serde(default)]
+    pub limits: LimitsStatus,
+    /// How often it asked for more, by limit; those never hit are left out.
+    #[serde(default)]
+    pub limit_hits: BTreeMap<String, u64>,
+    /// Why the controller as a whole is slowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowed: Option<String>,
 }
 
 impl Controller {
@@ -90,6 +105,11 @@ impl Controller {
             writes: count(&self.counters.writes),
             no_op_writes: count(&self.counters.no_op_writes),
             last_error: self.last_error.lock().clone(),
+            rollbacks: count(&self.counters.rollbacks),
+            invalid_plans: count(&self.counters.invalid_plans),
+            limits: loaded.module.limits().into(),
+            limit_hits: self.counters.limit_hits.by_name(),
+            slowed: loaded.probation.trouble(),
         }
     }
 

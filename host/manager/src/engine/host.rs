@@ -22,9 +22,8 @@ use crate::contract::{
 
 /// Longest line taken from a module, in bytes.
 const LINE_LIMIT: usize = 16 << 10;
-/// Lines a module may log at once, and per second in the long run.
-const LOG_BURST: f64 = 100.0;
-const LOG_RATE: f64 = 20.0;
+/// Lines a module may log at once, as a multiple of those per second.
+const LOG_BURST: f64 = 5.0;
 
 /// The data of a store.
 pub(super) struct HostState {
@@ -129,7 +128,13 @@ impl SharedLog {
         }
         match self.rate.take_dropped() {
             0 => {}
-            dropped => sink.log(Level::Warn, &format!("{dropped} lines of this controller were dropped: it logs more than {LOG_RATE} lines a second")),
+            dropped => sink.log(
+                Level::Warn,
+                &format!(
+                    "{dropped} lines of this controller were dropped: it logs more than {} lines a second",
+                    self.rate.per_second
+                ),
+            ),
         }
         if message.len() > LINE_LIMIT {
             let mut end = LINE_LIMIT;
@@ -146,27 +151,37 @@ impl SharedLog {
 /// How many lines a module may log. Outlives its instances, so that trapping
 /// does not buy lines.
 #[derive(Debug)]
-pub(super) struct LogRate(Mutex<Bucket>);
+pub(super) struct LogRate {
+    per_second: u32,
+    bucket: Mutex<Bucket>,
+}
 
 #[derive(Debug)]
 struct Bucket {
     tokens: f64,
     filled: Instant,
+    /// Dropped since that was last said in the log.
     dropped: u64,
+    /// Dropped since they were last counted.
+    uncounted: u64,
 }
 
 impl LogRate {
-    pub(super) fn new() -> Self {
-        Self(Mutex::new(Bucket { tokens: LOG_BURST, filled: Instant::now(), dropped: 0 }))
+    pub(super) fn new(per_second: u32) -> Self {
+        let tokens = f64::from(per_second) * LOG_BURST;
+        let bucket = Bucket { tokens, filled: Instant::now(), dropped: 0, uncounted: 0 };
+        Self { per_second, bucket: Mutex::new(bucket) }
     }
 
     fn allow(&self, now: Instant) -> bool {
-        let mut bucket = self.0.lock();
+        let mut bucket = self.bucket.lock();
         let passed = now.saturating_duration_since(bucket.filled).as_secs_f64();
-        bucket.tokens = (bucket.tokens + passed * LOG_RATE).min(LOG_BURST);
+        let rate = f64::from(self.per_second);
+        bucket.tokens = (bucket.tokens + passed * rate).min(rate * LOG_BURST);
         bucket.filled = now;
         if bucket.tokens < 1.0 {
             bucket.dropped += 1;
+            bucket.uncounted += 1;
             return false;
         }
         bucket.tokens -= 1.0;
@@ -174,7 +189,11 @@ impl LogRate {
     }
 
     fn take_dropped(&self) -> u64 {
-        std::mem::take(&mut self.0.lock().dropped)
+        std::mem::take(&mut self.bucket.lock().dropped)
+    }
+
+    pub(super) fn take_uncounted(&self) -> u64 {
+        std::mem::take(&mut self.bucket.lock().uncounted)
     }
 }
 
@@ -242,11 +261,13 @@ mod tests {
 
     #[test]
     fn lines_past_the_rate_are_counted() {
-        let rate = LogRate::new();
-        let start = rate.0.lock().filled;
+        let rate = LogRate::new(20);
+        let start = rate.bucket.lock().filled;
         assert_eq!((0..150).filter(|_| rate.allow(start)).count(), 100);
         assert!(rate.allow(start + Duration::from_millis(60)));
         assert_eq!(rate.take_dropped(), 50);
         assert_eq!(rate.take_dropped(), 0);
+        assert_eq!(rate.take_uncounted(), 50);
+        assert!(!LogRate::new(0).allow(start), "0 is silence");
     }
 }

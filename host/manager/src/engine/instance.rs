@@ -4,7 +4,7 @@
 //! [`Fault`] that kept the module from one. Invariant: an instance that faulted
 //! is never called again.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use wasmtime::{Store, Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
@@ -54,7 +54,7 @@ impl Module {
             concurrency_flag: String::new(),
             client_limits: crate::contract::ClientLimits { qps: 0, burst: 0 },
         };
-        let log_rate = Arc::new(LogRate::new());
+        let log_rate = Arc::new(LogRate::new(limits.log_lines));
         let module = Self { engine, pre, manifest: Arc::new(nothing), hash, limits, log_rate };
         let mut instance = module.start().map_err(|(error, fault)| {
             // Whatever is no trap is a mismatch of types.
@@ -91,7 +91,13 @@ impl Module {
     /// The same module under other limits.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
-        Self { limits, ..self }
+        let log_rate = Arc::new(LogRate::new(limits.log_lines));
+        Self { limits, log_rate, ..self }
+    }
+
+    /// Log lines dropped since this was last asked, over all instances.
+    pub fn take_dropped_lines(&self) -> u64 {
+        self.log_rate.take_uncounted()
     }
 
     /// A fresh instance; takes microseconds. A module that runs code of its own
@@ -113,7 +119,8 @@ impl Module {
         drop(running);
         match world {
             Ok(world) => {
-                Ok(Instance { engine: self.engine.clone(), store, world, limits: self.limits, called: false })
+                let (engine, limits) = (self.engine.clone(), self.limits);
+                Ok(Instance { engine, store, world, limits, spent: Duration::ZERO, called: false })
             }
             Err(error) => {
                 let fault = classify(&error, store.data(), deadline);
@@ -138,10 +145,16 @@ pub struct Instance {
     store: Store<HostState>,
     world: ControllerWorld,
     limits: Limits,
+    spent: Duration,
     called: bool,
 }
 
 impl Instance {
+    /// Says how much of its deadline earlier rounds of the same reconcile took.
+    pub fn has_spent(&mut self, spent: Duration) {
+        self.spent = spent;
+    }
+
     /// Asks the module what is to be done. Blocking, for up to the deadline: to be
     /// called on a compute thread. The snapshot comes back whatever happens. After
     /// a fault the instance must be discarded.
@@ -175,7 +188,8 @@ impl Instance {
         state.snapshot = Some(snapshot);
         state.log.direct(Some(log));
         state.world.set(now, seed);
-        self.store.set_epoch_deadline(epoch::epochs(deadline));
+        let left = deadline.saturating_sub(std::mem::take(&mut self.spent));
+        self.store.set_epoch_deadline(epoch::epochs(left));
 
         let running = self.engine.ticker.running();
         let answer = function(&self.world, &mut self.store);
@@ -200,7 +214,7 @@ impl Instance {
 }
 
 /// Tells faults apart by the type of what wasmtime raised.
-fn classify(error: &wasmtime::Error, state: &HostState, deadline: std::time::Duration) -> Fault {
+fn classify(error: &wasmtime::Error, state: &HostState, deadline: Duration) -> Fault {
     match error.downcast_ref::<Trap>() {
         Some(Trap::Interrupt) => return Fault::Deadline(deadline),
         // A module whose memory was refused room ends itself in its own way.

@@ -24,9 +24,10 @@ mod wasi;
 #[cfg(test)]
 mod tests;
 
-use std::{any::Any, path::PathBuf, sync::Arc, time::Duration};
+use std::{any::Any, path::PathBuf, sync::Arc};
 
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 use wasmtime::component::{Component, HasSelf, Linker};
 
 use crate::contract::{
@@ -69,22 +70,15 @@ pub trait LogSink: Send + Sync {
     fn log(&self, level: Level, message: &str);
 }
 
-/// What one instance may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of linear memory, over all memories of the component.
-    pub memory: usize,
-    /// Wall time of one round of a reconcile.
-    pub deadline: Duration,
-    /// Added to the deadline of an instance's first call, in which language
-    /// runtimes set themselves up.
-    pub first_call: Duration,
-}
+pub use crate::limits::Limits;
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self { memory: 256 << 20, deadline: Duration::from_secs(5), first_call: Duration::from_secs(5) }
-    }
+/// What happens to a module on its way in, for whoever shows progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadStep {
+    /// It is not in the cache and waits for a compiler.
+    Waits,
+    /// It is being compiled.
+    Compiling,
 }
 
 /// How an engine works.
@@ -110,6 +104,8 @@ pub struct Engine {
     linker: Linker<HostState>,
     cache: Option<ArtifactCache>,
     compiler: Compiler,
+    /// Compilers at work at once: each takes a processor and much memory.
+    compilers: Semaphore,
     limits: Limits,
     ticker: Ticker,
 }
@@ -128,15 +124,26 @@ impl Engine {
             }
         });
         let ticker = Ticker::start(&wasm).map_err(EngineError::Ticker)?;
-        Ok(Arc::new(Self { wasm, linker, cache, compiler: config.compiler, limits: config.limits, ticker }))
+        let compilers = Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from));
+        let (compiler, limits) = (config.compiler, config.limits);
+        Ok(Arc::new(Self { wasm, linker, cache, compiler, compilers, limits, ticker }))
     }
 
     /// Checks, compiles and describes a module. What it costs is time, not
     /// memory: compiling is done elsewhere and the result mapped from disk.
     pub async fn load(self: &Arc<Self>, bytes: Vec<u8>) -> Result<Module, LoadError> {
+        self.load_observed(bytes, |_| {}).await
+    }
+
+    /// The same, and tells what it is at if that takes long.
+    pub async fn load_observed(
+        self: &Arc<Self>,
+        bytes: Vec<u8>,
+        observe: impl Fn(LoadStep),
+    ) -> Result<Module, LoadError> {
         inspect::check(&bytes)?;
         let hash: Arc<str> = hex(&Sha256::digest(&bytes)).into();
-        let component = self.compiled(bytes, &hash).await?;
+        let component = self.compiled(bytes, &hash, observe).await?;
         let engine = self.clone();
         let work = tokio::task::spawn_blocking(move || {
             let pre =
@@ -148,13 +155,26 @@ impl Engine {
         work.await.map_err(|e| LoadError::Compile(format!("the loading thread failed: {e}")))?
     }
 
-    async fn compiled(&self, bytes: Vec<u8>, hash: &str) -> Result<Component, LoadError> {
+    async fn compiled(
+        &self,
+        bytes: Vec<u8>,
+        hash: &str,
+        observe: impl Fn(LoadStep),
+    ) -> Result<Component, LoadError> {
+        let cached = || self.cache.as_ref()?.get(&self.wasm, hash);
+        if let Some(component) = cached() {
+            return Ok(component);
+        }
+        observe(LoadStep::Waits);
+        let _compiler = self.compilers.acquire().await;
+        observe(LoadStep::Compiling);
         let Some(cache) = &self.cache else {
             let artifact = self.compiler.to_bytes(&self.wasm, bytes).await?;
             return cache::from_own_bytes(&self.wasm, &artifact)
                 .map_err(|e| LoadError::Compile(one_line(&e)));
         };
-        if let Some(component) = cache.get(&self.wasm, hash) {
+        // Another file of the same content may have been compiled meanwhile.
+        if let Some(component) = cached() {
             return Ok(component);
         }
         let artifact = self.compiler.to_bytes(&self.wasm, bytes).await?;

@@ -92,8 +92,16 @@ fn request(name: &str) -> Request {
     }
 }
 
-const SMALL: Limits =
-    Limits { memory: 16 << 20, deadline: Duration::from_millis(200), first_call: Duration::from_millis(300) };
+const SMALL: Limits = Limits {
+    memory: 16 << 20,
+    deadline: Duration::from_millis(200),
+    first_call: Duration::from_millis(300),
+    plan_actions: 20_000,
+    plan_bytes: 1 << 20,
+    lookups: 1_000,
+    log_lines: 20,
+    state_bytes: 1 << 20,
+};
 
 struct Mischief {
     module: Module,
@@ -148,6 +156,12 @@ fn an_endless_loop_meets_its_deadline() {
     mischief.nothing_to_do();
     assert_eq!(mischief.reconcile("spin"), Err(Fault::Deadline(Duration::from_millis(200))));
     assert!(start.elapsed() < Duration::from_secs(30));
+    // Rounds of one reconcile share its deadline.
+    mischief.nothing_to_do();
+    mischief.instance.has_spent(Duration::from_millis(150));
+    let start = Instant::now();
+    assert!(matches!(mischief.reconcile("spin"), Err(Fault::Deadline(_))));
+    assert!(start.elapsed() >= Duration::from_millis(50));
 }
 
 #[test]

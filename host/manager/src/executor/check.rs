@@ -23,13 +23,6 @@ pub(super) fn check(
     registry: &Registry,
     view: &dyn SeenBy,
 ) -> Result<(), String> {
-    let actions: usize = plan.steps.iter().map(|step| step.actions.len()).sum();
-    if actions > config.max_actions {
-        return Err(format!(
-            "the plan holds {actions} actions, more than the {} allowed; do fewer at a time",
-            config.max_actions
-        ));
-    }
     for event in &plan.events {
         check_event(event, registry)?;
     }

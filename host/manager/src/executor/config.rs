@@ -24,8 +24,6 @@ pub struct ExecutorConfig {
     pub request_timeout: Duration,
     /// Requests under way at once, of one step.
     pub together: usize,
-    /// Actions a plan may hold.
-    pub max_actions: usize,
     /// The keys of `sign` lookups.
     pub signing: Arc<dyn SigningKeys>,
 }
@@ -48,7 +46,6 @@ impl ExecutorConfig {
             burst: 30,
             request_timeout: Duration::from_secs(10),
             together: 16,
-            max_actions: 20_000,
             signing: Arc::new(NoSigningKeys),
         }
     }

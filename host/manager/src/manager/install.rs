@@ -197,6 +197,7 @@ impl Manager {
         current: Option<&Controller>,
     ) -> Result<Loaded, String> {
         let manifest = module.manifest().clone();
+        let module = module.with_limits(self.config.limits.limits(&manifest.name, &manifest.aliases));
         let values = options::resolve(&manifest, &self.config.options).map_err(|e| e.to_string())?;
         let wake: Arc<dyn Wake> = queue.clone();
         let predecessor = current.map(Controller::current);

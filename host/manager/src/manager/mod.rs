@@ -14,10 +14,7 @@ mod status;
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use tokio::{
-    sync::{Semaphore, watch},
-    task::JoinHandle,
-};
+use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 pub use options::Given;
@@ -30,7 +27,7 @@ use crate::{
     connect,
     contract::LookupRule,
     contract::{self, SyncState},
-    controller::{Controller, Shared},
+    controller::{Compute, Controller, Shared},
     discovery::{self, DiscoveryStatus},
     engine::{Engine, EngineConfig},
     entropy::Entropy,
@@ -40,6 +37,7 @@ use crate::{
         signing::{self, KeyFiles},
     },
     informer::Informers,
+    limits::LimitRules,
     registry::Registry,
     store::Store,
 };
@@ -73,6 +71,8 @@ pub struct Config {
     pub entropy: Entropy,
     /// Whether writes may be made.
     pub gate: Arc<dyn WriteGate>,
+    /// What each controller may use.
+    pub limits: LimitRules,
 }
 
 /// Writes are always allowed.
@@ -163,7 +163,7 @@ impl Manager {
             entropy: config.entropy.clone(),
             store: store.clone(),
             gate: config.gate.clone(),
-            compute: Semaphore::new(threads),
+            compute: Compute::new(threads),
         });
         let signing = KeyFiles::new(config.options.clone(), config.clock.clone(), config.entropy.clone());
         let manager = Arc::new(Self {

@@ -51,6 +51,11 @@ impl Module {
         self.reads.iter().map(|(number, _)| *number)
     }
 
+    /// Whether the manifest names a resource, or every one.
+    pub(super) fn declares(&self, resource: u32) -> bool {
+        self.wildcard.is_some() || self.numbers().any(|number| number == resource)
+    }
+
     /// Resources that keep the module from being ready.
     pub(super) fn missing<'a>(
         &'a self,
@@ -258,6 +263,13 @@ impl Store {
         if let Some(table) = inner.objects.tables.get_mut(&read.number) {
             table.readers.push(reader);
         }
+    }
+}
+
+impl Reads {
+    /// Whether something that the module may read could not be read yet.
+    pub fn waits(&self) -> bool {
+        !self.refused.is_empty()
     }
 }
 

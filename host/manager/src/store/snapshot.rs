@@ -30,7 +30,7 @@ pub struct Reads {
     pub(super) pin: Pin,
     /// Version of the list of resources, if that was read.
     pub(super) resources: Option<u32>,
-    /// Resources that could not be read yet.
+    /// Declared resources that could not be read yet.
     pub(super) refused: Vec<u32>,
 }
 
@@ -173,7 +173,7 @@ impl Snapshot {
     }
 
     fn refuse<T>(&mut self, resource: u32, reason: String) -> Result<T, String> {
-        self.refused.push(resource);
+        self.refused.extend(self.view.module.declares(resource).then_some(resource));
         self.interests.push(Interest::new(&Point::Refused { resource }));
         Err(reason)
     }

@@ -24,7 +24,7 @@ fn tags(results: &[ActionResult]) -> Vec<(&str, &str)> {
 
 #[tokio::test(start_paused = true)]
 async fn a_plan_that_makes_no_sense_is_not_begun() {
-    let kit = Kit::with(|config| config.max_actions = 3, |_| ok(json!({})));
+    let kit = Kit::with(|_| {}, |_| ok(json!({})));
     let good = kit.action("a", delete());
     let merge = |body| patch(PatchKind::Merge, body);
     let bad = [
@@ -63,8 +63,6 @@ async fn a_plan_that_makes_no_sense_is_not_begun() {
         assert!(invalid.contains(reason), "{invalid:?} should say {reason:?}");
         assert!(executed.failed);
     }
-    let executed = kit.run(vec![step(vec![good; 4])]).await;
-    assert!(executed.invalid.unwrap().contains("4 actions"));
     assert!(kit.lines().is_empty(), "nothing was sent");
 }
 

@@ -1,0 +1,69 @@
+//! Who computes when: guests share the processors.
+//!
+//! In: calls of guests, at most one at a time of each version of a controller.
+//! Out: their results. Kept: as many calls are started at once as there are
+//! processors; one that takes longer than a slice gives its place up and goes on
+//! beside the others, where the operating system shares the processors out. So a
+//! guest that spins until its deadline costs the others a share of a processor,
+//! and never their turn.
+
+use std::time::Duration;
+
+use tokio::{sync::Semaphore, task::JoinError};
+
+/// How long a call keeps its place. Nearly all are over long before.
+const SLICE: Duration = Duration::from_millis(20);
+
+/// The places on the processors.
+#[derive(Debug)]
+pub struct Compute {
+    places: Semaphore,
+}
+
+impl Compute {
+    /// With so many places.
+    pub fn new(places: usize) -> Self {
+        Self { places: Semaphore::new(places.max(1)) }
+    }
+
+    /// Runs a call on a thread where it may block.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        call: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        // The semaphore is never closed; an error would only mean no bound.
+        let place = self.places.acquire().await;
+        let mut running = tokio::task::spawn_blocking(call);
+        match tokio::time::timeout(SLICE, &mut running).await {
+            Ok(done) => done,
+            Err(_) => {
+                drop(place);
+                running.await
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Instant};
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_call_that_takes_long_keeps_nobody_from_a_place() {
+        let compute = Arc::new(Compute::new(1));
+        let start = Instant::now();
+        let slow = compute.clone();
+        let slow = tokio::spawn(async move {
+            slow.run(|| std::thread::sleep(Duration::from_millis(1500))).await.unwrap();
+        });
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        for n in 0..20 {
+            assert_eq!(compute.run(move || n).await.unwrap(), n);
+        }
+        assert!(start.elapsed() < Duration::from_millis(1400), "{:?}", start.elapsed());
+        assert!(!slow.is_finished());
+        slow.await.unwrap();
+    }
+}

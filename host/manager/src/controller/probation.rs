@@ -1,0 +1,175 @@
+//! Whether a version of a module is fit to go on.
+//!
+//! In: how its reconciles end. Out: one notice, if its first ones go wrong too
+//! often, and a pause before the next one while nothing else but faults comes of
+//! it. A key that already went wrong under the version before says nothing about
+//! this one and is not counted.
+
+use std::{
+    collections::HashSet,
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+
+use crate::key::Key;
+
+/// Reconciles after which a version has proved itself.
+pub const FIRST: u32 = 200;
+/// Strikes among them that end it, if they are more than a few in a hundred.
+const STRIKES: u32 = 3;
+/// One strike in so many reconciles is the least share that counts.
+const SHARE: u32 = 10;
+/// Faults in a row after which the controller as a whole is slowed.
+const FREE_FAULTS: u32 = 3;
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Told once, with the reason, when a version is found unfit.
+pub type Unfit = Box<dyn Fn(String) + Send + Sync>;
+
+/// How one version does.
+#[derive(Default)]
+pub struct Probation {
+    excused: HashSet<Key>,
+    unfit: Option<Unfit>,
+    reconciles: AtomicU32,
+    strikes: AtomicU32,
+    in_a_row: AtomicU32,
+    told: AtomicBool,
+    last: Mutex<String>,
+}
+
+impl Probation {
+    /// A version under watch.
+    pub fn new(unfit: Unfit) -> Self {
+        Self { unfit: Some(unfit), ..Self::default() }
+    }
+
+    /// Counts nothing against the version that happens to these keys.
+    pub fn excuse(&mut self, keys: HashSet<Key>) {
+        self.excused = keys;
+    }
+
+    /// A reconcile came to an outcome, whichever.
+    pub fn fair(&self) {
+        self.reconciles.fetch_add(1, Ordering::Relaxed);
+        self.in_a_row.store(0, Ordering::Relaxed);
+    }
+
+    /// A reconcile ended by a fault of the module, or by a plan that cannot be
+    /// carried out.
+    pub fn strike(&self, key: &Key, reason: &str) {
+        let reconciles = self.reconciles.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        self.in_a_row.fetch_add(1, Ordering::Relaxed);
+        if self.excused.contains(key) {
+            return;
+        }
+        let strikes = self.strikes.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        *self.last.lock() = format!("{key}: {reason}");
+        let first = reconciles <= FIRST;
+        if first && strikes >= STRIKES && strikes.saturating_mul(SHARE) >= reconciles {
+            if !self.told.swap(true, Ordering::Relaxed) {
+                if let Some(unfit) = &self.unfit {
+                    unfit(format!(
+                        "{strikes} of its first {reconciles} reconciles failed, the last one of {key}: {reason}"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Whether nothing has been held against the version.
+    pub fn is_clean(&self) -> bool {
+        self.strikes.load(Ordering::Relaxed) == 0 || self.reconciles.load(Ordering::Relaxed) > FIRST
+    }
+
+    /// How long the controller waits before its next reconcile: no time, unless
+    /// faults are all that comes of it.
+    pub fn pause(&self) -> Duration {
+        let more = self.in_a_row.load(Ordering::Relaxed).saturating_sub(FREE_FAULTS);
+        match more {
+            0 => Duration::ZERO,
+            n => FIRST_PAUSE.saturating_mul(1u32.checked_shl(n - 1).unwrap_or(u32::MAX)).min(LONGEST_PAUSE),
+        }
+    }
+
+    /// What to tell the operator while the controller is slowed.
+    pub fn trouble(&self) -> Option<String> {
+        let pause = self.pause();
+        if pause.is_zero() {
+            return None;
+        }
+        let in_a_row = self.in_a_row.load(Ordering::Relaxed);
+        let last = self.last.lock().clone();
+        Some(format!("its last {in_a_row} reconciles all failed; it is slowed to one in {pause:?} ({last})"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        Key { source: 0, resource: 1, namespace: "default".into(), name: name.into() }
+    }
+
+    fn watched() -> (Probation, Arc<Mutex<Vec<String>>>) {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let to = told.clone();
+        (Probation::new(Box::new(move |reason| to.lock().push(reason))), told)
+    }
+
+    #[test]
+    fn three_strikes_at_once_are_told_once() {
+        let (probation, told) = watched();
+        probation.fair();
+        for _ in 0..2 {
+            probation.strike(&key("a"), "trap");
+        }
+        assert!(told.lock().is_empty());
+        probation.strike(&key("a"), "trap");
+        probation.strike(&key("a"), "trap");
+        let expected = "3 of its first 4 reconciles failed, the last one of default/a: trap";
+        assert_eq!(*told.lock(), [expected]);
+        assert!(!probation.is_clean());
+    }
+
+    #[test]
+    fn few_among_many_and_late_ones_are_borne() {
+        let (probation, told) = watched();
+        (0..60).for_each(|_| probation.fair());
+        (0..4).for_each(|_| probation.strike(&key("a"), "trap"));
+        (0..FIRST).for_each(|_| probation.fair());
+        (0..FIRST).for_each(|_| probation.strike(&key("a"), "trap"));
+        assert!(told.lock().is_empty());
+        assert!(probation.is_clean(), "it has proved itself");
+    }
+
+    #[test]
+    fn what_went_wrong_before_is_not_held_against_it() {
+        let (mut probation, told) = watched();
+        probation.excuse([key("a")].into());
+        (0..9).for_each(|_| probation.strike(&key("a"), "trap"));
+        assert!(told.lock().is_empty() && probation.is_clean());
+    }
+
+    #[test]
+    fn a_version_that_only_fails_is_slowed_and_one_success_ends_it() {
+        let (probation, _) = watched();
+        (0..3).for_each(|_| probation.strike(&key("a"), "trap"));
+        assert_eq!((probation.pause(), probation.trouble()), (Duration::ZERO, None));
+        probation.strike(&key("a"), "trap");
+        assert_eq!(probation.pause(), Duration::from_millis(100));
+        probation.strike(&key("a"), "trap");
+        assert_eq!(probation.pause(), Duration::from_millis(200));
+        assert!(probation.trouble().unwrap().contains("its last 5 reconciles all failed"));
+        (0..40).for_each(|_| probation.strike(&key("a"), "trap"));
+        assert_eq!(probation.pause(), LONGEST_PAUSE);
+        probation.fair();
+        assert_eq!(probation.pause(), Duration::ZERO);
+    }
+}
