@@ -1,4 +1,4 @@
-//! What every cluster has from the start: namespaces, the `kubernetes` service, priority classes, basic roles.
+//! What every cluster has from the start: namespaces, the `kubernetes` service, priority classes, roles and bindings.
 //!
 //! Invariant: what is there already is left as it is, so that a restart keeps changes.
 
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::patch::PatchType;
 use crate::rest::{InProcess, Target, clock};
+use crate::schema::types::unpack;
 use crate::status::Status;
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
@@ -33,7 +34,6 @@ pub fn run(api: &InProcess, address: SocketAddr) -> Result<(), Status> {
         ensure(api, Target::new("scheduling.k8s.io/v1", "priorityclasses"), object)?;
     }
     roles(api)?;
-    certificate_roles(api)?;
     service_range(api)?;
     token_tracking(api)?;
     kubernetes_service(api, address)
@@ -50,90 +50,16 @@ fn ensure(api: &InProcess, target: Target<'_>, object: Value) -> Result<(), Stat
     }
 }
 
+/// The roles and bindings of `data/rbac.json.gz`.
 fn roles(api: &InProcess) -> Result<(), Status> {
-    let info = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
-    let discovery = [
-        "/api",
-        "/api/*",
-        "/apis",
-        "/apis/*",
-        "/healthz",
-        "/livez",
-        "/openapi",
-        "/openapi/*",
-        "/readyz",
-        "/version",
-        "/version/",
-    ];
-    let reviews = json!([
-        {"apiGroups": ["authorization.k8s.io"],
-         "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"], "verbs": ["create"]},
-        {"apiGroups": ["authentication.k8s.io"],
-         "resources": ["selfsubjectreviews"], "verbs": ["create"]},
-    ]);
-    let all = json!([
-        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
-        {"nonResourceURLs": ["*"], "verbs": ["*"]},
-    ]);
-    let authenticated = ["system:authenticated"].as_slice();
-    let anybody = ["system:authenticated", "system:unauthenticated"].as_slice();
-    for (name, rules, groups) in [
-        ("cluster-admin", all, ["system:masters"].as_slice()),
-        ("system:basic-user", reviews, authenticated),
-        ("system:discovery", json!([{"nonResourceURLs": discovery, "verbs": ["get"]}]), authenticated),
-        ("system:public-info-viewer", json!([{"nonResourceURLs": info, "verbs": ["get"]}]), anybody),
-    ] {
-        let metadata = default_metadata(name);
-        let role = json!({"metadata": metadata, "rules": rules});
-        ensure(api, Target::new(RBAC, "clusterroles"), role)?;
-        let subjects: Vec<_> = groups
-            .iter()
-            .map(|group| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group}))
-            .collect();
-        let binding = json!({
-            "metadata": metadata, "subjects": subjects,
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        });
-        ensure(api, Target::new(RBAC, "clusterrolebindings"), binding)?;
+    let data = unpack(include_bytes!("../data/rbac.json.gz"));
+    for plural in ["clusterroles", "clusterrolebindings", "roles", "rolebindings"] {
+        for object in data[plural].as_array().into_iter().flatten() {
+            let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+            ensure(api, Target::new(RBAC, plural).in_namespace(namespace), object.clone())?;
+        }
     }
     Ok(())
-}
-
-/// Roles around certificates that every cluster has, bound to nobody.
-fn certificate_roles(api: &InProcess) -> Result<(), Status> {
-    const GROUP: &str = "certificates.k8s.io";
-    const REQUESTS: &str = "certificatesigningrequests";
-    let may_create = |sub: &str| json!([{"apiGroups": [GROUP], "resources": [format!("{REQUESTS}/{sub}")], "verbs": ["create"]}]);
-    let may_approve = |signer: &str| {
-        json!([{"apiGroups": [GROUP], "resources": ["signers"], "verbs": ["approve"],
-                "resourceNames": [format!("kubernetes.io/{signer}")]}])
-    };
-    let mut roles = vec![(
-        "system:node-bootstrapper".to_owned(),
-        json!([{"apiGroups": [GROUP], "resources": [REQUESTS], "verbs": ["create", "get", "list", "watch"]}]),
-    )];
-    for sub in ["nodeclient", "selfnodeclient"] {
-        roles.push((format!("system:{GROUP}:{REQUESTS}:{sub}"), may_create(sub)));
-    }
-    for signer in
-        ["kube-apiserver-client", "kube-apiserver-client-kubelet", "kubelet-serving", "legacy-unknown"]
-    {
-        roles.push((format!("system:{GROUP}:{signer}-approver"), may_approve(signer)));
-    }
-    for (name, rules) in roles {
-        let role = json!({"metadata": default_metadata(&name), "rules": rules});
-        ensure(api, Target::new(RBAC, "clusterroles"), role)?;
-    }
-    Ok(())
-}
-
-/// Metadata of roles and bindings that the API server brings.
-fn default_metadata(name: &str) -> Value {
-    json!({
-        "name": name,
-        "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
-        "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
-    })
 }
 
 /// The range of addresses that services have from the start.

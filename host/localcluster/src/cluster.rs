@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::authorization::AuthorizationMode;
 use crate::rest::clock::Clock;
 use crate::rest::{InProcess, Rest, RestConfig};
 use crate::server::pki::{Pki, PkiError, write_private};
@@ -37,6 +38,8 @@ pub struct ClusterConfig {
     pub time: Option<Timestamp>,
     /// Bearer token that makes an administrator; none for certificates only.
     pub admin_token: Option<String>,
+    /// Who may do what.
+    pub authorization: AuthorizationMode,
     /// How much past is kept of each resource.
     pub history: HistoryLimits,
 }
@@ -54,6 +57,7 @@ impl ClusterConfig {
             seed: None,
             time: None,
             admin_token: None,
+            authorization: AuthorizationMode::default(),
             history: HistoryLimits::default(),
         }
     }
@@ -120,6 +124,7 @@ impl Cluster {
             seed: config.seed,
             admin_token: config.admin_token.unwrap_or_default(),
             admin_endpoint: config.admin,
+            authorization: config.authorization,
         });
         let wanted = SocketAddr::new(config.address, config.port);
         let fail = |source| ClusterError::Listen { address: wanted, source };

@@ -5,6 +5,7 @@
 mod addresses;
 pub mod admission;
 mod aggregation;
+mod authorization;
 pub mod bootstrap;
 pub mod cluster;
 pub mod crd;
@@ -23,5 +24,6 @@ pub mod status;
 pub mod storage;
 pub mod table;
 
+pub use authorization::{AuthorizationMode, UnknownMode};
 pub use cluster::{Cluster, ClusterConfig, ClusterError};
 pub use rest::{InProcess, Target, WatchEvent, Watching};

@@ -89,7 +89,9 @@ impl Status {
     /// 403: `pods "p" is forbidden: message`.
     pub fn forbidden(group: &str, plural: &str, name: &str, message: impl fmt::Display) -> Self {
         let resource = qualified(group, plural);
-        let text = if name.is_empty() {
+        let text = if resource.is_empty() {
+            format!("forbidden: {message}")
+        } else if name.is_empty() {
             format!("{resource} is forbidden: {message}")
         } else {
             format!("{resource} {name:?} is forbidden: {message}")

@@ -8,7 +8,7 @@ use coxswain_localcluster::rest::clock::Clock;
 use coxswain_localcluster::rest::options::{DeleteOptions, ListOptions};
 use coxswain_localcluster::rest::{Body, Request, Rest, RestConfig, admin};
 use coxswain_localcluster::storage::{HistoryLimits, Store};
-use coxswain_localcluster::{InProcess, Target, WatchEvent};
+use coxswain_localcluster::{AuthorizationMode, InProcess, Target, WatchEvent};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
@@ -18,6 +18,7 @@ fn maps() -> Target<'static> {
 
 fn api() -> InProcess {
     let rest = Rest::new(RestConfig {
+        authorization: AuthorizationMode::default(),
         store: Store::new(HistoryLimits::default()),
         clock: Clock::starting_at("2026-01-01T00:00:00Z".parse().expect("time")),
         seed: Some(42),

@@ -7,6 +7,7 @@
 //! thousands of pods are practical.
 
 pub mod annotations;
+mod commands;
 mod fit;
 mod kubelet;
 mod node;
@@ -44,11 +45,24 @@ enum Command {
     Add(NodeSpec),
     Heartbeat(String, bool),
     Conditions(String, BTreeMap<String, String>),
+    Return(String),
     Remove(String),
-    Names,
+    States,
 }
 
-type Reply = Result<Vec<String>, Status>;
+type Reply = Result<BTreeMap<String, NodeState>, Status>;
+
+/// What has become of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum NodeState {
+    /// It renews its lease and runs its pods.
+    Alive,
+    /// It does nothing, as a dead machine.
+    Stopped,
+    /// Its object was deleted: it renews no lease until it returns.
+    Unregistered,
+}
 
 /// The simulated nodes of a cluster.
 #[derive(Clone)]
@@ -89,14 +103,19 @@ impl Nodes {
         self.ask(Command::Conditions(name.to_owned(), conditions)).await.map(drop)
     }
 
-    /// Takes a node away, object and all.
+    /// Starts a node that was stopped or has vanished; it registers anew if need be.
+    pub async fn bring_back(&self, name: &str) -> Result<(), Status> {
+        self.ask(Command::Return(name.to_owned())).await.map(drop)
+    }
+
+    /// Takes a node away, object and all, as when a machine is given back.
     pub async fn remove(&self, name: &str) -> Result<(), Status> {
         self.ask(Command::Remove(name.to_owned())).await.map(drop)
     }
 
-    /// Names of the nodes that are kept alive or were.
-    pub async fn names(&self) -> Result<Vec<String>, Status> {
-        self.ask(Command::Names).await
+    /// The nodes that are kept alive or were.
+    pub async fn states(&self) -> Result<BTreeMap<String, NodeState>, Status> {
+        self.ask(Command::States).await
     }
 
     async fn ask(&self, command: Command) -> Reply {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::NodeState;
+
 /// What nodes are to be made.
 #[derive(Clone, Debug, Default)]
 pub struct NodeSpec {
@@ -27,7 +29,12 @@ pub(super) struct Node {
     /// A node whose heartbeat has stopped does nothing for its pods either, as
     /// a dead machine would.
     pub alive: bool,
+    /// Whether its object is there. A kubelet whose object somebody deleted does not make another until it is started
+    /// again.
+    pub registered: bool,
     pub leased: bool,
+    /// Its object as it registers.
+    pub object: Value,
     /// Conditions set on command, over the healthy ones.
     pub conditions: BTreeMap<String, String>,
 }
@@ -57,6 +64,14 @@ pub(super) fn object(spec: &NodeSpec, position: usize, name: &str) -> Value {
 }
 
 impl Node {
+    pub fn state(&self) -> NodeState {
+        match (self.registered, self.alive) {
+            (false, _) => NodeState::Unregistered,
+            (true, true) => NodeState::Alive,
+            (true, false) => NodeState::Stopped,
+        }
+    }
+
     /// The status that its kubelet would write.
     pub fn status(&self, name: &str, now: &str) -> Value {
         let healthy = [

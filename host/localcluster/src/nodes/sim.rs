@@ -133,13 +133,42 @@ impl Sim {
     fn on_node(&mut self, event: WatchEvent) {
         match event {
             WatchEvent::Added(node) | WatchEvent::Modified(node) => {
+                self.recognise(&node);
                 self.take_node(node);
             }
             WatchEvent::Deleted(node) => {
-                self.placement.remove_node(node["metadata"]["name"].as_str().unwrap_or_default());
+                let name = node["metadata"]["name"].as_str().unwrap_or_default();
+                self.placement.remove_node(name);
+                let gone = self.nodes.get_mut(name).filter(|ours| node["metadata"]["uid"] == ours.uid);
+                if let Some(ours) = gone {
+                    ours.registered = false;
+                }
             }
             WatchEvent::Bookmark(..) | WatchEvent::Error(_) => {}
         }
+    }
+
+    /// An object that somebody made under the name of a node of ours is its own from now on.
+    fn recognise(&mut self, node: &Value) {
+        let name = node["metadata"]["name"].as_str().unwrap_or_default();
+        let uid = text(&node["metadata"]["uid"]);
+        let Some(ours) = self.nodes.get_mut(name).filter(|ours| ours.uid != uid) else { return };
+        ours.uid = uid;
+        ours.registered = true;
+        ours.leased = false;
+        let name = name.to_owned();
+        self.greet(&name);
+    }
+
+    /// What a kubelet does first.
+    fn greet(&mut self, name: &str) {
+        if !self.nodes.get(name).is_some_and(|node| node.alive) {
+            return;
+        }
+        if let Err(status) = self.write_node_status(name) {
+            tracing::debug!(name, message = status.message, "a simulated node cannot say that it is ready");
+        }
+        self.renew(name);
     }
 
     /// Pods that fitted nowhere are looked at again where a node is new or other.
@@ -311,34 +340,58 @@ impl Sim {
     fn on_command(&mut self, command: Command) -> Reply {
         match command {
             Command::Add(spec) => self.add(&spec)?,
-            Command::Names => return Ok(self.nodes.keys().cloned().collect()),
-            Command::Heartbeat(name, alive) => {
-                self.known(&name)?.alive = alive;
-                if alive {
-                    self.write_node_status(&name)?;
-                    self.renew(&name);
-                    let pods: Vec<String> = self
-                        .pods
-                        .keys()
-                        .filter(|uid| self.placement.node_of(uid) == Some(&name))
-                        .cloned()
-                        .collect();
-                    for uid in pods {
-                        self.sync(&uid);
-                    }
-                }
+            Command::States => {
+                return Ok(self.nodes.iter().map(|(name, node)| (name.clone(), node.state())).collect());
             }
+            Command::Heartbeat(name, false) => self.known(&name)?.alive = false,
+            Command::Heartbeat(name, true) | Command::Return(name) => self.bring_back(&name)?,
             Command::Conditions(name, conditions) => {
                 self.known(&name)?.conditions.extend(conditions);
                 self.write_node_status(&name)?;
                 self.renew(&name);
             }
             Command::Remove(name) => {
-                self.nodes.remove(&name);
-                self.api.delete(&Target::new("v1", "nodes").named(&name), &DeleteOptions::default())?;
+                let node = self.known(&name)?;
+                (node.alive, node.registered) = (false, false);
+                match self.api.delete(&Target::new("v1", "nodes").named(&name), &DeleteOptions::default()) {
+                    Err(status) if status.code == 404 => {}
+                    deleted => drop(deleted?),
+                }
             }
         }
-        Ok(Vec::new())
+        Ok(BTreeMap::new())
+    }
+
+    fn bring_back(&mut self, name: &str) -> Result<(), Status> {
+        let node = self.known(name)?;
+        node.alive = true;
+        let object = node.object.clone();
+        if !node.registered {
+            let made = self.register(name, &object)?;
+            let uid = text(&made["metadata"]["uid"]);
+            let node = self.known(name)?;
+            (node.uid, node.registered, node.leased) = (uid, true, false);
+            self.write_node_status(name)?;
+            self.take_node(made);
+        } else {
+            self.write_node_status(name)?;
+        }
+        self.renew(name);
+        let ours = |uid: &&String| self.placement.node_of(uid) == Some(name);
+        let pods: Vec<String> = self.pods.keys().filter(ours).cloned().collect();
+        for uid in pods {
+            self.sync(&uid);
+        }
+        Ok(())
+    }
+
+    /// Makes the object of a node; one that exists is taken on.
+    fn register(&self, name: &str, object: &Value) -> Result<Value, Status> {
+        let target = Target::new("v1", "nodes");
+        match self.api.create(&target, object) {
+            Err(status) if status.code == 409 => self.api.get(&target.named(name)),
+            made => made,
+        }
     }
 
     fn known(&mut self, name: &str) -> Result<&mut Node, Status> {
@@ -347,17 +400,22 @@ impl Sim {
 
     fn add(&mut self, spec: &NodeSpec) -> Result<(), Status> {
         for (position, name) in spec.names.iter().enumerate() {
-            let target = Target::new("v1", "nodes");
-            let made = match self.api.create(&target, &node::object(spec, position, name)) {
-                Err(status) if status.code == 409 => self.api.get(&target.named(name))?,
-                made => made?,
-            };
+            let object = node::object(spec, position, name);
+            let made = self.register(name, &object)?;
             self.counter += 1;
             let ip = format!("10.1.{}.{}", self.counter / 250, self.counter % 250);
             let uid = text(&made["metadata"]["uid"]);
             self.nodes.insert(
                 name.clone(),
-                Node { uid, ip, alive: true, leased: false, conditions: BTreeMap::new() },
+                Node {
+                    uid,
+                    ip,
+                    alive: true,
+                    registered: true,
+                    leased: false,
+                    object,
+                    conditions: BTreeMap::new(),
+                },
             );
             self.write_node_status(name)?;
             self.renew(name);
@@ -384,7 +442,9 @@ impl Sim {
     /// Renews a lease. A failure waits for the next heartbeat, as a kubelet's does.
     fn renew(&mut self, name: &str) {
         let now = self.api.rest().clock.now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
-        let Some(node) = self.nodes.get_mut(name).filter(|node| node.alive) else { return };
+        let Some(node) = self.nodes.get_mut(name).filter(|node| node.alive && node.registered) else {
+            return;
+        };
         let leases = Target::new("coordination.k8s.io/v1", "leases").in_namespace("kube-node-lease");
         if node.leased {
             let spec = json!({"spec": {"renewTime": now}});

@@ -129,3 +129,36 @@ async fn annotations_steer_a_live_pod() {
     let state = &bed.pod("a").unwrap()["status"]["containerStatuses"][0]["state"]["terminated"];
     assert_eq!(state["exitCode"], 3);
 }
+
+#[tokio::test]
+async fn nodes_vanish_and_return_on_command_and_a_deleted_node_renews_no_lease() {
+    use super::NodeState;
+
+    let bed = Bed::start().await;
+    bed.nodes.add_count("node-", 2).await.unwrap();
+    let api = bed.cluster.api();
+    let leases = Target::new("coordination.k8s.io/v1", "leases").in_namespace("kube-node-lease");
+    let node = |name: &'static str| Target::new("v1", "nodes").named(name);
+    let first = api.get(&node("node-1")).unwrap()["metadata"]["uid"].clone();
+    bed.nodes.remove("node-1").await.unwrap();
+    assert_eq!(api.get(&node("node-1")).unwrap_err().code, 404);
+    let states = bed.nodes.states().await.unwrap();
+    assert_eq!((states["node-1"], states["node-2"]), (NodeState::Unregistered, NodeState::Alive));
+    bed.nodes.bring_back("node-1").await.unwrap();
+    let back = api.get(&node("node-1")).unwrap();
+    assert_ne!(back["metadata"]["uid"], first);
+    assert_eq!(back["metadata"]["labels"]["kubernetes.io/hostname"], "node-1");
+    assert_eq!(bed.nodes.states().await.unwrap()["node-1"], NodeState::Alive);
+
+    // Somebody deletes the object of a machine that lives on.
+    api.delete(&node("node-2"), &DeleteOptions::default()).unwrap();
+    api.delete(&leases.named("node-2"), &DeleteOptions::default()).unwrap();
+    bed.until("unregistered", |bed| bed.cluster.api().get(&node("node-2")).is_err()).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    bed.nodes.set_conditions("node-2", [("Ready".to_owned(), "False".to_owned())].into()).await.unwrap_err();
+    assert_eq!(api.get(&leases.named("node-2")).unwrap_err().code, 404, "no lease without a node");
+    assert_eq!(bed.nodes.states().await.unwrap()["node-2"], NodeState::Unregistered);
+    // Its object is made again: by hand, then by itself.
+    api.create(&Target::new("v1", "nodes"), &json!({"metadata": {"name": "node-2"}})).unwrap();
+    bed.until("a lease again", |bed| bed.cluster.api().get(&leases.named("node-2")).is_ok()).await;
+}

@@ -39,6 +39,7 @@ impl Rest {
     pub(super) fn store_new(&self, call: &Call, mut object: Value) -> Result<Answer, Status> {
         let kind = &call.kind;
         self.check_namespace_lives(call, meta_text(&object, "name"))?;
+        self.check_grant(call, None, &object)?;
         let given_version = meta_text(&object, "resourceVersion").to_owned();
         let generate = meta_text(&object, "name").is_empty();
         let base = meta_text(&object, "generateName").to_owned();

@@ -17,11 +17,12 @@ use super::path::{self, ResourcePath, Route};
 use super::read::Filter;
 use super::render::{Form, IncludeObject};
 use super::respond::{
-    AGGREGATED_TYPE, Writer, cached, failure, not_found, object_response, text, unavailable, warn,
+    AGGREGATED_TYPE, Writer, cached, failure, not_found, object_response, refusal, text, unavailable, warn,
 };
 use super::strategy::{Kind, User};
 use super::update::Change;
 use super::{Call, Rest, body};
+use crate::authorization::{Attributes, AuthorizationMode};
 use crate::faults::Verdict;
 use crate::patch::PatchType;
 use crate::schema;
@@ -84,20 +85,34 @@ impl Rest {
         let Some(route) = path::route(&request.path) else {
             return text(400, "400 Bad Request");
         };
+        let user = self.admit(&request);
         if let Route::Other(segments) = &route {
-            if let Some(response) = self.open_path(&request, segments) {
-                return response.unwrap_or_else(|status| failure(&status));
+            // Without RBAC these need no credential.
+            if user.is_ok() || self.authorization == AuthorizationMode::AlwaysAllow {
+                if let Some(response) = self.open_path(&request, segments) {
+                    return response.unwrap_or_else(|status| failure(&status));
+                }
             }
         }
-        let user = match self.authenticate(&request) {
+        let user = match user {
             Ok(user) => user,
-            Err(status) => return failure(&status),
+            Err(status) => return refusal(&status),
         };
         let result = match route {
             Route::Resource(path) => self.resource(&request, path, user).await,
+            Route::Other(segments) if self.is_admin(&segments) => self.admin(request, &segments).await,
             other => self.discover(&request, &other),
         };
         result.unwrap_or_else(|status| failure(&status))
+    }
+
+    /// Who sends a request, if they may.
+    fn admit(&self, request: &Request) -> Result<User, Status> {
+        let sender = self.authenticate(request)?;
+        let asked = Attributes::of(request);
+        let user = self.impersonate(sender, &request.headers, &asked)?;
+        self.authorize(&user, &asked)?;
+        Ok(user)
     }
 
     fn discover(&self, request: &Request, route: &Route) -> Result<Response, Status> {

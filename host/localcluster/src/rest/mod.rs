@@ -3,6 +3,7 @@
 //! In: calls with decoded options. Out: answers, in the form of objects and not yet of bytes. Invariant: a call that
 //! fails has changed nothing.
 
+mod admin;
 pub mod answer;
 mod body;
 pub mod clock;
@@ -30,16 +31,17 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
+use crate::authorization::{AuthorizationMode, Policies};
 use crate::discovery::Discovery;
 use crate::faults::Faults;
 use crate::status::Status;
 use crate::storage::{Store, Table, WriteError};
+pub use admin::AdminHandler;
 pub use answer::{Answer, Object};
 pub use http::{Body, Cut, Request, Response};
 pub(crate) use inprocess::keep_following;
 pub use inprocess::{InProcess, Target, WatchEvent, Watching};
 use options::WriteOptions;
-pub use paths::AdminHandler;
 use registry::Registry;
 pub(crate) use render::to_yaml;
 pub use respond::{failure, text_response};
@@ -56,6 +58,8 @@ pub struct Rest {
     pub(crate) discovery: Discovery,
     tokens: tokens::Tokens,
     admin_endpoint: bool,
+    pub(crate) authorization: AuthorizationMode,
+    pub(crate) policies: Policies,
     extra_admin: OnceLock<AdminHandler>,
 }
 
@@ -71,6 +75,8 @@ pub struct RestConfig {
     pub admin_token: String,
     /// Serve `/localcluster/`, where faults are asked for.
     pub admin_endpoint: bool,
+    /// Who may do what.
+    pub authorization: AuthorizationMode,
 }
 
 /// One write or read of an object.
@@ -103,6 +109,8 @@ impl Rest {
             entropy,
             discovery: Discovery::default(),
             admin_endpoint: config.admin_endpoint,
+            authorization: config.authorization,
+            policies: Policies::default(),
             extra_admin: OnceLock::new(),
         };
         Arc::new(rest)
@@ -148,6 +156,11 @@ impl Rest {
             dry_run: call.write.dry_run,
             warnings: RefCell::default(),
         }
+    }
+
+    /// Version of the last change of a resource.
+    pub(crate) fn last_change(&self, group: &str, plural: &str) -> u64 {
+        self.lookup_table(group, plural).map_or(0, |(_, table)| table.last_change())
     }
 
     fn lookup_table(&self, group: &str, plural: &str) -> Option<(Arc<Kind>, Arc<Table>)> {

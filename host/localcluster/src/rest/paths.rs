@@ -1,21 +1,15 @@
-//! Paths outside the API groups: health, version, OpenAPI, and the admin endpoint where it is switched on.
-
-use std::sync::Arc;
+//! Paths outside the API groups: health, version, OpenAPI.
 
 use bytes::Bytes;
 use http::{Method, header};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Rest;
 use super::http::{Request, Response};
 use super::registry::Kinds;
 use super::respond::{cached, not_found, object_response, text};
 use crate::discovery;
-use crate::faults::Rule;
 use crate::status::Status;
-
-/// Where faults are asked for, if the cluster was started with that.
-const ADMIN: &str = "localcluster";
 
 impl Rest {
     /// Paths that need no credential.
@@ -80,7 +74,6 @@ impl Rest {
             ["openapi", "v3", "apis", group, version] => {
                 Ok(self.openapi_document(request, &kinds, group, version))
             }
-            [ADMIN, rest @ ..] if self.admin_endpoint => self.admin(request, rest),
             _ => Ok(not_found()),
         }
     }
@@ -109,53 +102,7 @@ impl Rest {
         }
         response
     }
-
-    fn admin(&self, request: &Request, rest: &[&str]) -> Result<Response, Status> {
-        let done = |value: Value| Ok(object_response(200, value.to_string().into(), false));
-        match (rest, &request.method) {
-            (["faults"], &Method::GET) => {
-                let rules = self.faults.list();
-                let rules: Vec<_> =
-                    rules.into_iter().map(|(id, rule)| json!({"id": id, "rule": rule})).collect();
-                done(json!({ "faults": rules }))
-            }
-            (["faults"], &Method::POST) => {
-                let rule =
-                    Rule::parse(&request.body).map_err(|error| Status::bad_request(error.to_string()))?;
-                done(json!({ "id": self.faults.add(rule) }))
-            }
-            (["faults"], &Method::DELETE) => {
-                self.faults.clear();
-                done(json!({}))
-            }
-            (["faults", id], &Method::DELETE) => {
-                if id.parse().is_ok_and(|id| self.faults.remove(id)) {
-                    done(json!({}))
-                } else {
-                    Ok(not_found())
-                }
-            }
-            (["compact"], &Method::POST) => {
-                let rv = self.store.version();
-                self.store.compact(rv);
-                done(json!({ "resourceVersion": rv.to_string() }))
-            }
-            _ => match self.extra_admin.get() {
-                Some(handler) => handler(request, rest),
-                None => Ok(not_found()),
-            },
-        }
-    }
-
-    /// Adds paths below the admin endpoint, as for commands to simulated nodes. Only the first call counts.
-    pub fn extend_admin(&self, handler: AdminHandler) {
-        // A second handler would be a mistake of this crate; the first one stays.
-        let _ = self.extra_admin.set(handler);
-    }
 }
-
-/// Answers a request below the admin endpoint; the segments behind its name are given.
-pub type AdminHandler = Arc<dyn Fn(&Request, &[&str]) -> Result<Response, Status> + Send + Sync>;
 
 /// Names under which health can be asked for in parts.
 const CHECKS: &[&str] = &["ping", "log", "etcd", "poststarthook"];

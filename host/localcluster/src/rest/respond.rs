@@ -139,6 +139,15 @@ pub fn failure(status: &Status) -> Response {
     response
 }
 
+/// The answer to somebody who may not.
+pub(super) fn refusal(status: &Status) -> Response {
+    let mut response = failure(status);
+    if status.code != 401 {
+        response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    }
+    response
+}
+
 /// An answer that clients keep: 304 if they have it already.
 pub(super) fn cached(request: &Request, bytes: Bytes, etag: &str, media_type: &'static str) -> Response {
     let quoted = format!("\"{etag}\"");

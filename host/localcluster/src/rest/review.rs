@@ -1,26 +1,15 @@
 //! Reviews: POSTs that store nothing and answer a question about tokens and access.
 //!
-//! Access is decided by the roles in the store, as RBAC does; `system:masters` may do everything.
+//! Access is decided by the roles in the store, whether or not requests are; `system:masters` may do everything.
 
 use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, Outcome};
-use super::strategy::{Lookup, User};
-use super::{Call, Rest, body, meta_text};
+use super::strategy::User;
+use super::{Call, Rest, body};
+use crate::authorization::{Attributes, Decision};
 use crate::schema;
 use crate::status::{FieldError, Status};
-
-/// What somebody wants to do.
-#[derive(Default)]
-struct Attributes {
-    verb: String,
-    group: String,
-    resource: String,
-    namespace: String,
-    name: String,
-    /// Set for paths outside resources.
-    path: Option<String>,
-}
 
 const AUTHORIZATION: &str = "authorization.k8s.io";
 const AUTHENTICATION: &str = "authentication.k8s.io";
@@ -49,7 +38,15 @@ impl Rest {
         object["status"] = match kind.kind.as_str() {
             "TokenReview" => self.review_token(&object["spec"])?,
             "SelfSubjectReview" => json!({"userInfo": user_info(&call.user)}),
-            "SelfSubjectRulesReview" => self.rules_of(&call.user, &object["spec"]),
+            "SelfSubjectRulesReview" => {
+                let namespace = object["spec"]["namespace"].as_str().unwrap_or_default();
+                if namespace.is_empty() {
+                    return Err(Status::bad_request("no namespace on request"));
+                }
+                let status = self.rules_of(&call.user, namespace);
+                object["spec"] = json!({});
+                status
+            }
             "SelfSubjectAccessReview" => {
                 let attributes = attributes(&object["spec"], false)?;
                 self.access(&call.user, &attributes)
@@ -97,120 +94,13 @@ impl Rest {
     }
 
     fn access(&self, user: &User, asked: &Attributes) -> Value {
-        if user.groups.iter().any(|g| g == "system:masters") {
-            return json!({"allowed": true});
-        }
-        match self.allowed_by(user, asked) {
-            Some(reason) => json!({"allowed": true, "reason": reason}),
-            None => json!({"allowed": false}),
-        }
-    }
-
-    /// The binding that allows it, in RBAC's words.
-    fn allowed_by(&self, user: &User, asked: &Attributes) -> Option<String> {
-        self.bindings(user, &asked.namespace).find_map(|(subject, binding, role)| {
-            let rules = role["rules"].as_array()?;
-            if !rules.iter().any(|rule| covers(rule, asked)) {
-                return None;
-            }
-            let namespaced = !meta_text(&binding, "namespace").is_empty();
-            let name = meta_text(&binding, "name");
-            let (kind, shown) = if namespaced {
-                ("RoleBinding", format!("{name}/{}", meta_text(&binding, "namespace")))
-            } else {
-                ("ClusterRoleBinding", name.to_owned())
-            };
-            Some(format!(
-                "RBAC: allowed by {kind} {shown:?} of {} {:?} to {subject}",
-                binding["roleRef"]["kind"].as_str().unwrap_or_default(),
-                binding["roleRef"]["name"].as_str().unwrap_or_default(),
-            ))
-        })
-    }
-
-    /// Bindings of a user with their roles: cluster-wide ones, then those of the namespace.
-    fn bindings<'a>(
-        &'a self,
-        user: &'a User,
-        namespace: &'a str,
-    ) -> impl Iterator<Item = (String, Value, Value)> + 'a {
-        const GROUP: &str = "rbac.authorization.k8s.io";
-        let cluster = Lookup::list(self, GROUP, "clusterrolebindings", "");
-        let local = if namespace.is_empty() {
-            Vec::new()
+        let Decision { allowed, reason } = self.decide(user, asked);
+        if reason.is_empty() {
+            json!({"allowed": allowed})
         } else {
-            Lookup::list(self, GROUP, "rolebindings", namespace)
-        };
-        cluster.into_iter().chain(local).filter_map(move |binding| {
-            let home = meta_text(&binding, "namespace").to_owned();
-            let subjects = binding["subjects"].as_array()?;
-            let subject = subjects.iter().find_map(|s| is_user(s, user, &home))?;
-            let role = binding["roleRef"]["name"].as_str()?;
-            let role = if binding["roleRef"]["kind"] == "Role" {
-                Lookup::get(self, GROUP, "roles", &home, role)?
-            } else {
-                Lookup::get(self, GROUP, "clusterroles", "", role)?
-            };
-            Some((subject, binding, role))
-        })
-    }
-
-    fn rules_of(&self, user: &User, spec: &Value) -> Value {
-        let namespace = spec["namespace"].as_str().unwrap_or_default();
-        let mut rules: Vec<Value> = self
-            .bindings(user, namespace)
-            .filter_map(|(_, _, role)| role["rules"].as_array().cloned())
-            .flatten()
-            .collect();
-        if user.groups.iter().any(|g| g == "system:masters") {
-            rules.push(json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
-            rules.push(json!({"verbs": ["*"], "nonResourceURLs": ["*"]}));
+            json!({"allowed": allowed, "reason": reason})
         }
-        let (paths, resources): (Vec<_>, Vec<_>) =
-            rules.into_iter().partition(|rule| rule["nonResourceURLs"].is_array());
-        json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false})
     }
-}
-
-fn is_user(subject: &Value, user: &User, home: &str) -> Option<String> {
-    let name = subject["name"].as_str()?;
-    let (matches, shown) = match subject["kind"].as_str()? {
-        "User" => (user.name == name, format!("User {name:?}")),
-        "Group" => (user.groups.iter().any(|g| g == name), format!("Group {name:?}")),
-        "ServiceAccount" => {
-            let namespace = subject["namespace"].as_str().unwrap_or(home);
-            let full = format!("system:serviceaccount:{namespace}:{name}");
-            (user.name == full, format!("ServiceAccount \"{name}/{namespace}\""))
-        }
-        _ => return None,
-    };
-    matches.then_some(shown)
-}
-
-fn covers(rule: &Value, asked: &Attributes) -> bool {
-    let has = |key: &str, wanted: &str| {
-        let list = rule[key].as_array();
-        list.is_some_and(|l| l.iter().any(|v| v == "*" || v == wanted))
-    };
-    if !has("verbs", &asked.verb) {
-        return false;
-    }
-    if let Some(path) = &asked.path {
-        let list = rule["nonResourceURLs"].as_array();
-        return list.is_some_and(|l| {
-            l.iter().filter_map(Value::as_str).any(|pattern| match pattern.strip_suffix('*') {
-                Some(prefix) => path.starts_with(prefix),
-                None => path == pattern,
-            })
-        });
-    }
-    let named = match rule["resourceNames"].as_array() {
-        Some(names) if !names.is_empty() => names.iter().any(|n| *n == *asked.name),
-        _ => true,
-    };
-    let any_sub = asked.resource.split_once('/').map(|(_, sub)| format!("*/{sub}"));
-    let resource = has("resources", &asked.resource) || any_sub.is_some_and(|any| has("resources", &any));
-    named && resource && has("apiGroups", &asked.group)
 }
 
 fn subject(spec: &Value) -> User {
@@ -261,18 +151,15 @@ fn attributes(spec: &Value, of_somebody: bool) -> Result<Attributes, Status> {
     }
     let text = |v: &Value, key: &str| v[key].as_str().unwrap_or_default().to_owned();
     Ok(match (resource, path) {
-        (Some(r), _) => {
-            let sub = text(r, "subresource");
-            let plural = text(r, "resource");
-            Attributes {
-                verb: text(r, "verb"),
-                group: text(r, "group"),
-                resource: if sub.is_empty() { plural } else { format!("{plural}/{sub}") },
-                namespace: text(r, "namespace"),
-                name: text(r, "name"),
-                path: None,
-            }
-        }
+        (Some(r), _) => Attributes {
+            verb: text(r, "verb"),
+            group: text(r, "group"),
+            resource: text(r, "resource"),
+            sub: text(r, "subresource"),
+            namespace: text(r, "namespace"),
+            name: text(r, "name"),
+            path: None,
+        },
         (None, Some(p)) => {
             Attributes { verb: text(p, "verb"), path: Some(text(p, "path")), ..Attributes::default() }
         }

@@ -13,6 +13,7 @@ use super::clock;
 use super::http::Request;
 use super::strategy::{Lookup, User};
 use super::{Rest, meta_text};
+use crate::authorization::{AuthorizationMode, anonymous};
 use crate::status::Status;
 
 /// The audience of tokens that do not ask for another.
@@ -101,7 +102,7 @@ pub fn admin() -> User {
 }
 
 impl Rest {
-    /// Who a request comes from; `Impersonate-User` and `-Group` are honoured.
+    /// Who a request comes from: its client certificate says so, else its bearer token.
     pub(super) fn authenticate(&self, request: &Request) -> Result<User, Status> {
         let bearer = request
             .headers
@@ -110,22 +111,13 @@ impl Rest {
             .and_then(|value| value.split_once(' '))
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
             .map(|(_, token)| token.trim());
-        let user = match bearer {
-            Some(token) => self.token_user(token).map(|(user, _)| user),
-            None => request.identity.clone(),
+        let user = match (&request.identity, bearer) {
+            (Some(user), _) => Some(user.clone()),
+            (None, Some(token)) => self.token_user(token).map(|(user, _)| user),
+            (None, None) if self.authorization == AuthorizationMode::Rbac => Some(anonymous()),
+            (None, None) => None,
         };
-        let user = user.ok_or_else(Status::unauthorized)?;
-        let header = |name: &str| request.headers.get(name).and_then(|v| v.to_str().ok());
-        match header("impersonate-user") {
-            None => Ok(user),
-            Some(name) => {
-                let all = request.headers.get_all("impersonate-group");
-                let mut groups: Vec<String> =
-                    all.iter().filter_map(|v| v.to_str().ok()).map(str::to_owned).collect();
-                groups.push("system:authenticated".into());
-                Ok(User { name: name.into(), groups, ..User::default() })
-            }
-        }
+        user.ok_or_else(Status::unauthorized)
     }
 
     /// The user of a token and its audiences.

@@ -57,6 +57,7 @@ impl Rest {
     }
 
     fn create_by(&self, call: &Call, change: &Change<'_>) -> Result<Answer, Status> {
+        self.check_create_by_update(call)?;
         let (mut object, warnings) = match change {
             Change::Put(new) => {
                 let mut object = new.clone();
@@ -128,6 +129,7 @@ impl Rest {
             let manager = &call.write.manager;
             patch::managed::on_write(kind, Some(&old), &mut new, manager, &call.sub, &ctx.now);
         }
+        self.check_grant(call, Some(&old), &new)?;
         admission::mutate_update(&ctx, kind, &call.sub, &old, &mut new)?;
         keep_generation(&old, &mut new);
         kind.strategy.prepare_update(&ctx, &call.sub, &old, &mut new)?;
@@ -139,6 +141,7 @@ impl Rest {
         for warning in kind.strategy.warnings(Some(&old), &new) {
             ctx.warn(warning);
         }
+        self.check_signer(call, &old, &new)?;
         admission::validate_update(&ctx, kind, &call.sub, &old, &new)?;
         let last_finalizer_gone = goes_with_update(kind, &old, &new);
         if !last_finalizer_gone && same_content(&old, &new) {

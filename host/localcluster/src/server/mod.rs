@@ -3,6 +3,7 @@
 //! In: connections. Out: requests to the REST layer with their bodies read, responses back. Invariant: a connection
 //! owns all that it allocates, so a client that vanishes leaves nothing behind.
 
+mod identity;
 pub mod kubeconfig;
 pub mod pki;
 
@@ -25,7 +26,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::rest::strategy::User;
-use crate::rest::{Body, Cut, Request, Rest, admin, failure, text_response};
+use crate::rest::{Body, Cut, Request, Rest, failure, text_response};
 use crate::status::Status;
 
 /// Largest body, as of the real server.
@@ -99,9 +100,8 @@ impl Connection {
             }
             Err(_) => return,
         };
-        // Only the administrator's certificate is signed by our client CA.
         let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-        let identity = certificate.map(|certificate| identity(certificate));
+        let identity = certificate.and_then(|certificate| identity::of(certificate));
         let service = service_fn(|request| {
             let (rest, identity) = (self.rest.clone(), identity.clone());
             let cancel = self.cancel.clone();
@@ -112,12 +112,6 @@ impl Connection {
             tracing::debug!(%peer, %error, "connection ended");
         }
     }
-}
-
-fn identity(certificate: &[u8]) -> User {
-    let fingerprint = crate::discovery::hash(certificate).to_lowercase();
-    let id = format!("X509SHA256={fingerprint}");
-    User { extra: [("authentication.kubernetes.io/credential-id".to_owned(), vec![id])].into(), ..admin() }
 }
 
 /// The error that makes hyper cut a connection.

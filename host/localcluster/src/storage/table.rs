@@ -220,6 +220,11 @@ impl Table {
         self.inner.write().history.compact(rv);
     }
 
+    /// Version of the last change of this table.
+    pub fn last_change(&self) -> u64 {
+        *self.changed.borrow()
+    }
+
     /// Wakes at every change of this table.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()

@@ -4,7 +4,7 @@ use std::{net::IpAddr, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Context;
 use coxswain_localcluster::{
-    Cluster, ClusterConfig, InProcess,
+    AuthorizationMode, Cluster, ClusterConfig, InProcess,
     nodes::{Nodes, NodesConfig},
 };
 use tokio_util::sync::CancellationToken;
@@ -43,9 +43,22 @@ pub struct ClusterArgs {
     /// Keep the cluster's objects in this directory over restarts.
     #[arg(long)]
     pub data_dir: Option<PathBuf>,
-    /// Serve the admin endpoint, by which faults are made on command.
-    #[arg(long)]
+    /// Serve the admin endpoint, /localcluster/ on the API server: nodes that
+    /// stop, vanish and return, and faults (latency, 409, 410, 429, 500,
+    /// connections cut, answers lost, watches closed or delayed) on command.
+    ///
+    ///   POST localcluster/nodes/NAME/{stop,vanish,return}   GET localcluster/nodes
+    ///   POST localcluster/faults {"on": {"resource": "pods"}, "count": 3,
+    ///                             "action": {"type": "conflict"}}
+    ///
+    /// host/docs/cluster.md lists them all, with curl.
+    #[arg(long, verbatim_doc_comment)]
     pub admin: bool,
+    /// Who may do what: AlwaysAllow lets in whoever holds the kubeconfig or a
+    /// token, RBAC asks the roles and bindings. In both, the kubeconfig's user
+    /// may do everything.
+    #[arg(long, default_value_t)]
+    pub authorization_mode: AuthorizationMode,
     /// Pause between two heartbeats of a node, in seconds.
     #[arg(long, default_value_t = 10)]
     pub heartbeat: u64,
@@ -70,6 +83,7 @@ impl ClusterArgs {
             nodes: self.nodes,
             data_dir: self.data_dir.clone(),
             admin: self.admin,
+            authorization: self.authorization_mode,
             ..ClusterConfig::new(self.dir.clone().unwrap_or_else(unnamed))
         };
         let cluster = Cluster::start(config).await.context("the embedded cluster did not start")?;
@@ -80,6 +94,7 @@ impl ClusterArgs {
         };
         let api = InProcess::new(cluster.rest().clone(), "kubelet");
         let nodes = Nodes::start(api, config, cancel.clone());
+        nodes.serve_commands(cluster.rest());
         nodes
             .add_count("node-", self.nodes)
             .await
