@@ -32,7 +32,7 @@ pub struct Loaded {
     /// Values of its options, in the manifest's order.
     pub options: Vec<String>,
     /// How it does.
-    pub probation: Probation,
+    pub probation: Arc<Probation>,
     instance: Mutex<Option<Instance>>,
     /// One call at a time, in order, and only the one whose turn it is takes a
     /// place on a processor.
@@ -62,7 +62,7 @@ impl Loaded {
         executor: Arc<Executor>,
         options: Vec<String>,
     ) -> Self {
-        let (instance, turn, probation) = (Mutex::default(), Arc::default(), Probation::default());
+        let (instance, turn, probation) = (Mutex::default(), Arc::default(), Arc::<Probation>::default());
         Self { module, path, since, generation, view, executor, options, probation, instance, turn }
     }
 

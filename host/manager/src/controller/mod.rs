@@ -144,6 +144,11 @@ impl Controller {
         self.current.read().clone()
     }
 
+    /// What it counts.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
     /// Its queue.
     pub fn queue(&self) -> &Arc<Queue> {
         &self.queue
@@ -153,7 +158,7 @@ impl Controller {
     /// finish with the old one (lookups under way are dropped); queue, state,
     /// barriers and subscriptions stay; all keys are looked at anew, after
     /// whatever is due.
-    pub fn swap(&self, mut loaded: Loaded) {
+    pub fn swap(&self, loaded: Loaded) {
         loaded.probation.excuse(self.struck.lock().clone());
         self.queue.set_serial_sources(serial_sources(&loaded));
         let loaded = Arc::new(loaded);

@@ -32,7 +32,7 @@ pub type Unfit = Box<dyn Fn(String) + Send + Sync>;
 /// How one version does.
 #[derive(Default)]
 pub struct Probation {
-    excused: HashSet<Key>,
+    excused: Mutex<HashSet<Key>>,
     unfit: Option<Unfit>,
     reconciles: AtomicU32,
     strikes: AtomicU32,
@@ -48,8 +48,8 @@ impl Probation {
     }
 
     /// Counts nothing against the version that happens to these keys.
-    pub fn excuse(&mut self, keys: HashSet<Key>) {
-        self.excused = keys;
+    pub fn excuse(&self, keys: HashSet<Key>) {
+        *self.excused.lock() = keys;
     }
 
     /// A reconcile came to an outcome, whichever.
@@ -63,7 +63,7 @@ impl Probation {
     pub fn strike(&self, key: &Key, reason: &str) {
         let reconciles = self.reconciles.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         self.in_a_row.fetch_add(1, Ordering::Relaxed);
-        if self.excused.contains(key) {
+        if self.excused.lock().contains(key) {
             return;
         }
         let strikes = self.strikes.fetch_add(1, Ordering::Relaxed).saturating_add(1);
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_went_wrong_before_is_not_held_against_it() {
-        let (mut probation, told) = watched();
+        let (probation, told) = watched();
         probation.excuse([key("a")].into());
         (0..9).for_each(|_| probation.strike(&key("a"), "trap"));
         assert!(told.lock().is_empty() && probation.is_clean());

@@ -1,11 +1,14 @@
-//! Which file holds which module, and which of them is at work.
+//! Which file holds which module, how far it has come, and which is at work.
 
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
 
-use super::Refusal;
+use super::{
+    Refusal,
+    stage::{Compiling, ModuleStatus, Stage},
+};
 use crate::engine::Module;
 
 /// What is known of a file.
@@ -15,10 +18,14 @@ pub(super) struct File {
     pub hash: String,
     /// The module in it, once it was loaded.
     pub module: Option<Module>,
-    /// Why it is not at work.
-    pub refused: Option<String>,
-    /// Whether the controller of this name comes from this file.
+    /// How far it has come, since when, and what is wrong with it.
+    pub stage: Stage,
+    pub since: jiff::Timestamp,
+    pub reason: Option<String>,
+    /// The controller that runs from this file, if one does.
     pub runs: Option<String>,
+    /// Content that was rolled back, which is not tried again.
+    banned: Option<String>,
 }
 
 /// All files of the directory.
@@ -26,21 +33,28 @@ pub(super) struct File {
 pub(super) struct Files {
     files: BTreeMap<PathBuf, File>,
     /// Trouble with the directory as a whole.
-    directory: Option<Refusal>,
+    directory: Option<String>,
     /// Whether the directory has been read for the first time.
     pub scanned: bool,
     /// Modules being loaded.
     pub loading: usize,
+    /// Those of them that have to be compiled.
+    pub compiling: Compiling,
 }
 
 impl Files {
-    /// Notes new content. The version that runs is not touched.
-    pub fn found(&mut self, path: &Path, hash: &str) {
+    /// Notes new content; false if it is of no interest since it was rolled back
+    /// before. The version that runs is not touched.
+    pub fn found(&mut self, path: &Path, hash: &str, now: jiff::Timestamp) -> bool {
         let file = self.files.entry(path.to_owned()).or_default();
+        if file.banned.as_deref() == Some(hash) {
+            return false;
+        }
         file.hash = hash.to_owned();
         file.module = None;
-        file.refused = None;
-        self.directory = None;
+        file.banned = None;
+        (file.stage, file.since, file.reason) = (Stage::Noticed, now, None);
+        true
     }
 
     /// The file, if its newest content is still this.
@@ -53,14 +67,30 @@ impl Files {
         self.files.get_mut(path)
     }
 
-    /// Notes why a file is of no use.
-    pub fn refuse(&mut self, path: &Path, reason: String) {
-        self.files.entry(path.to_owned()).or_default().refused = Some(reason);
+    /// Notes that a file has come to a stage; the controller that runs from it.
+    pub fn advance(
+        &mut self,
+        path: &Path,
+        stage: Stage,
+        reason: Option<String>,
+        now: jiff::Timestamp,
+    ) -> Option<String> {
+        let file = self.files.entry(path.to_owned()).or_default();
+        (file.stage, file.since, file.reason) = (stage, now, reason);
+        if stage == Stage::RolledBack {
+            file.banned = Some(file.hash.clone());
+        }
+        file.runs.clone()
     }
 
-    /// Notes trouble with the directory itself.
-    pub fn trouble(&mut self, path: &Path, reason: String) {
-        self.directory = Some(Refusal { file: path.display().to_string(), reason });
+    /// Notes trouble with the directory itself, or that it is over.
+    pub fn directory(&mut self, trouble: Option<String>) {
+        self.directory = trouble;
+    }
+
+    /// Whether the directory was read and has no modules.
+    pub fn is_empty(&self) -> bool {
+        self.scanned && self.files.is_empty() && self.directory.is_none()
     }
 
     /// Forgets a file; the controller that ran from it, if one did.
@@ -82,23 +112,39 @@ impl Files {
         named.next().map(|(path, file)| (path.clone(), file.hash.clone()))
     }
 
-    /// What is not at work, and why.
-    pub fn refusals(&self) -> Vec<Refusal> {
-        let files = self.files.iter().filter_map(|(path, file)| {
-            let reason = file.refused.clone()?;
-            Some(Refusal { file: path.display().to_string(), reason })
+    /// What is not at work, and why. `directory` is the one that is followed.
+    pub fn refusals(&self, directory: &Path) -> Vec<Refusal> {
+        let of_directory = |reason| Refusal { file: directory.display().to_string(), reason };
+        let empty = self.is_empty().then(|| "there are no modules (*.wasm) in it".to_owned());
+        let unused = |file: &&File| matches!(file.stage, Stage::Refused | Stage::RolledBack);
+        let files = self.files.iter().filter(|(_, file)| unused(file)).map(|(path, file)| Refusal {
+            file: path.display().to_string(),
+            reason: file.reason.clone().unwrap_or_default(),
         });
-        self.directory.iter().cloned().chain(files).collect()
+        self.directory.clone().or(empty).map(of_directory).into_iter().chain(files).collect()
+    }
+
+    /// All files, for the status.
+    pub fn statuses(&self) -> Vec<ModuleStatus> {
+        let status = |(path, file): (&PathBuf, &File)| {
+            let manifest = file.module.as_ref().map(|module| module.manifest());
+            ModuleStatus {
+                file: path.display().to_string(),
+                hash: file.hash.clone(),
+                controller: manifest.map(|m| m.name.clone()),
+                version: manifest.map(|m| m.version.clone()),
+                stage: file.stage,
+                since: file.since,
+                reason: file.reason.clone(),
+            }
+        };
+        self.files.iter().map(status).collect()
     }
 
     /// Names and aliases of all modules that were loaded.
     pub fn known_names(&self) -> Vec<String> {
-        let modules = self.files.values().filter_map(|file| file.module.as_ref());
-        modules
-            .flat_map(|m| {
-                std::iter::once(m.manifest().name.clone()).chain(m.manifest().aliases.iter().cloned())
-            })
-            .collect()
+        let manifests = self.modules().map(|module| module.manifest());
+        manifests.flat_map(|m| std::iter::once(m.name.clone()).chain(m.aliases.iter().cloned())).collect()
     }
 
     /// All modules that were loaded.

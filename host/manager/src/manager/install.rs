@@ -1,4 +1,8 @@
-//! From a file to a running controller: load, check, warm, switch.
+//! From a file to a module that may take its place: found, loaded, checked.
+//!
+//! In: what happens to files, and what the operator asks. Out: candidates, which
+//! [`super::rollout`] warms and switches to. Kept: one task takes all of it in
+//! order, so that nothing here races with anything else here.
 
 use std::{
     path::{Path, PathBuf},
@@ -6,117 +10,192 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
-use super::{Manager, Running, options, user_agent};
+use super::{
+    Manager, options,
+    rollout::{Candidate, Origin},
+    stage::{Compiling, Stage},
+    user_agent,
+};
 use crate::{
     contract::LookupRule,
-    controller::{Controller, Loaded},
-    engine::{LoadError, Module},
+    controller::{Controller, Loaded, Probation},
+    engine::{LoadError, LoadStep, Module},
     executor::{Executor, ExecutorConfig, SharedCache},
     key::Wake,
     queue::Queue,
     source::{DirectorySource, SourceEvent},
-    telemetry::GuestLog,
 };
 
 /// How often files named by options are looked at for new content.
 const OPTION_FILES_PERIOD: Duration = Duration::from_secs(10);
 
-/// What comes back from work that was started for a file.
-enum Done {
-    Compiled { path: PathBuf, hash: String, took: Duration, result: Result<Module, LoadError> },
-    Warm { path: PathBuf, hash: String, loaded: Box<Loaded> },
+/// What there is to do for the task that follows the directory.
+pub(super) enum Work {
+    /// Loading a file takes a while.
+    Step { path: PathBuf, hash: String, step: LoadStep },
+    /// A file was loaded, or was not.
+    Loaded { path: PathBuf, hash: String, took: Duration, result: Result<Module, LoadError> },
+    /// All that a candidate reads is in the cache.
+    Warmed(Box<Candidate>),
+    /// A candidate has come through what lies between warmed and live, or not.
+    #[allow(dead_code, reason = "for whatever a candidate goes through before it is live")]
+    Rehearsed(Box<Candidate>, Result<(), String>),
+    /// A version that is live goes wrong too often.
+    Unfit { controller: String, hash: String, reason: String },
+    /// The operator wants the version before.
+    Rollback { controller: String, reply: oneshot::Sender<Result<String, String>> },
+    /// The operator wants all files looked at now.
+    Reload,
 }
 
 impl Manager {
     /// Follows the directory until the manager stops.
-    pub(super) async fn follow_directory(self: Arc<Self>) {
+    pub(super) async fn follow_directory(self: Arc<Self>, mut work: mpsc::UnboundedReceiver<Work>) {
         let mut source = DirectorySource::start(self.config.controllers_dir.clone(), self.cancel.clone());
-        let (done_tx, mut done_rx) = mpsc::unbounded_channel();
         let mut option_files = tokio::time::interval(OPTION_FILES_PERIOD);
         loop {
             tokio::select! {
                 event = source.next() => match event {
-                    Some(event) => self.on_source(event, &done_tx),
+                    Some(event) => self.on_source(event),
                     None => break,
                 },
-                Some(done) = done_rx.recv() => {
-                    self.on_done(done, &done_tx);
-                    self.note_first_load();
-                }
-                _ = option_files.tick() => self.reload_option_files(&done_tx),
+                Some(work) = work.recv() => self.on_work(work, &source),
+                _ = option_files.tick() => self.reload_option_files(),
                 () = self.cancel.cancelled() => break,
             }
         }
     }
 
-    fn on_source(self: &Arc<Self>, event: SourceEvent, done: &mpsc::UnboundedSender<Done>) {
+    /// Leaves something to the task that follows the directory.
+    pub(super) fn post(&self, work: Work) {
+        // It fails only once the manager has stopped.
+        let _ = self.work.send(work);
+    }
+
+    fn on_source(self: &Arc<Self>, event: SourceEvent) {
         match event {
-            SourceEvent::Found { path, bytes, hash } => {
-                {
-                    let mut files = self.files.lock();
-                    files.found(&path, &hash);
-                    files.loading += 1;
-                }
-                let engine = self.engine.clone();
-                let done = done.clone();
-                tokio::spawn(async move {
-                    let start = Instant::now();
-                    let result = engine.load(bytes).await;
-                    let _ = done.send(Done::Compiled { path, hash, took: start.elapsed(), result });
-                });
-            }
+            SourceEvent::Found { path, bytes, hash } => self.load(path, bytes, hash),
             SourceEvent::Scanned => {
                 self.files.lock().scanned = true;
                 self.note_first_load();
+                self.warn_if_empty();
             }
             SourceEvent::Gone { path } => {
                 let stopped = self.files.lock().gone(&path);
-                let Some(name) = stopped else { return };
-                self.stop_controller(&name, &path);
-                let heir = self.files.lock().heir(&name);
-                if let Some((path, hash)) = heir {
-                    self.place(&path, &hash, Duration::ZERO, done);
+                if let Some(name) = stopped {
+                    self.stop_controller(&name, &path);
+                    let heir = self.files.lock().heir(&name);
+                    if let Some((path, hash)) = heir {
+                        self.place(&path, &hash, Duration::ZERO);
+                    }
                 }
+                self.warn_if_empty();
             }
             SourceEvent::Trouble { path, reason } => {
                 tracing::error!(file = %path.display(), reason, "cannot be read");
                 if path == self.config.controllers_dir {
-                    self.files.lock().trouble(&path, reason);
+                    self.files.lock().directory(Some(reason));
                 } else {
-                    self.files.lock().refuse(&path, reason);
+                    self.advance(&path, Stage::Refused, Some(reason));
                 }
+            }
+            SourceEvent::Recovered { path } => {
+                tracing::info!(directory = %path.display(), "can be read again");
+                self.files.lock().directory(None);
             }
         }
     }
 
-    fn on_done(self: &Arc<Self>, message: Done, done: &mpsc::UnboundedSender<Done>) {
-        match message {
-            Done::Compiled { path, hash, took, result } => {
-                let mut files = self.files.lock();
-                files.loading -= 1;
-                let Some(file) = files.current(&path, &hash) else { return };
-                match result {
-                    Ok(module) => {
-                        file.module = Some(module);
-                        drop(files);
-                        self.place(&path, &hash, took, done);
-                    }
-                    Err(error) => {
-                        let running = file.runs.clone();
-                        drop(files);
-                        self.refuse(&path, running.as_deref(), error.to_string());
-                    }
+    fn on_work(self: &Arc<Self>, work: Work, source: &DirectorySource) {
+        match work {
+            Work::Step { path, hash, step } => self.on_step(&path, &hash, step),
+            Work::Loaded { path, hash, took, result } => {
+                self.on_loaded(&path, &hash, took, result);
+                self.note_first_load();
+            }
+            Work::Warmed(candidate) => self.on_warmed(*candidate),
+            Work::Rehearsed(candidate, Ok(())) => self.go_live(*candidate),
+            Work::Rehearsed(candidate, Err(reason)) => {
+                let name = candidate.loaded.module.manifest().name.clone();
+                if candidate.is_current(self) {
+                    self.refuse(&candidate.path, Some(&name), reason);
                 }
             }
-            Done::Warm { path, hash, loaded } => {
-                let mut files = self.files.lock();
-                if files.current(&path, &hash).is_none() {
-                    return;
-                }
+            Work::Unfit { controller, hash, reason } => self.on_unfit(&controller, &hash, reason),
+            Work::Rollback { controller, reply } => self.on_rollback(&controller, reply),
+            Work::Reload => {
+                tracing::info!("looking at all files now");
+                source.look_now();
+                self.reload_option_files();
+            }
+        }
+    }
+
+    fn load(self: &Arc<Self>, path: PathBuf, bytes: Vec<u8>, hash: String) {
+        {
+            let mut files = self.files.lock();
+            if !files.found(&path, &hash, self.config.clock.now()) {
+                tracing::warn!(file = %path.display(), hash = short(&hash), "the same content was rolled back before and stays refused");
+                return;
+            }
+            files.loading += 1;
+        }
+        self.advance(&path, Stage::Noticed, None);
+        let engine = self.engine.clone();
+        let work = self.work.clone();
+        tokio::spawn(async move {
+            let start = Instant::now();
+            let observe = |step| {
+                let _ = work.send(Work::Step { path: path.clone(), hash: hash.clone(), step });
+            };
+            let result = engine.load_observed(bytes, observe).await;
+            let took = start.elapsed();
+            let _ = work.send(Work::Loaded { path, hash, took, result });
+        });
+    }
+
+    fn on_step(&self, path: &Path, hash: &str, step: LoadStep) {
+        let Compiling { begun, of } = {
+            let mut files = self.files.lock();
+            match step {
+                LoadStep::Waits => files.compiling.of += 1,
+                LoadStep::Compiling => files.compiling.begun += 1,
+            }
+            files.compiling
+        };
+        if step == LoadStep::Compiling {
+            tracing::info!(file = %path.display(), "compiling {begun} of {of}");
+            if self.files.lock().current(path, hash).is_some() {
+                self.advance(path, Stage::Compiling, None);
+            }
+        }
+    }
+
+    fn on_loaded(
+        self: &Arc<Self>,
+        path: &Path,
+        hash: &str,
+        took: Duration,
+        result: Result<Module, LoadError>,
+    ) {
+        let mut files = self.files.lock();
+        files.loading -= 1;
+        if files.loading == 0 {
+            files.compiling = Compiling::default();
+        }
+        let Some(file) = files.current(path, hash) else { return };
+        match result {
+            Ok(module) => {
+                file.module = Some(module);
                 drop(files);
-                self.switch(&path, *loaded);
+                self.place(path, hash, took);
+            }
+            Err(error) => {
+                let running = file.runs.clone();
+                drop(files);
+                self.refuse(path, running.as_deref(), error.to_string());
             }
         }
     }
@@ -128,9 +207,18 @@ impl Manager {
         }
     }
 
+    fn warn_if_empty(&self) {
+        if self.files.lock().is_empty() {
+            tracing::warn!(
+                directory = %self.config.controllers_dir.display(),
+                "there are no modules (*.wasm) here, so nothing runs; build them with `make guests`, or say where they are with --controllers-dir"
+            );
+        }
+    }
+
     /// Finds a loaded module its place: start it, put it in the place of an
     /// older version, or leave it out and say why.
-    fn place(self: &Arc<Self>, path: &Path, hash: &str, took: Duration, done: &mpsc::UnboundedSender<Done>) {
+    fn place(self: &Arc<Self>, path: &Path, hash: &str, took: Duration) {
         let (module, running) = {
             let mut files = self.files.lock();
             let Some(file) = files.current(path, hash) else { return };
@@ -141,6 +229,7 @@ impl Manager {
         let name = manifest.name.clone();
         if !self.config.selection.selects_module(&manifest) {
             tracing::info!(controller = name, file = %path.display(), "not selected by --controllers");
+            self.advance(path, Stage::Unselected, None);
             return;
         }
         let owner = self.files.lock().owner(&name, path);
@@ -158,7 +247,8 @@ impl Manager {
         }
         let current = self.controller(&name);
         if current.as_ref().is_some_and(|c| c.current().module.hash() == module.hash()) && running.is_some() {
-            tracing::info!(controller = name, file = %path.display(), "the content has not changed");
+            tracing::info!(controller = name, file = %path.display(), "this version runs already");
+            self.advance(path, Stage::Live, None);
             return;
         }
         let queue = current.as_ref().map_or_else(|| Arc::new(Queue::new()), |c| c.queue().clone());
@@ -166,30 +256,18 @@ impl Manager {
             Ok(loaded) => loaded,
             Err(reason) => return self.refuse(path, current.is_some().then_some(name.as_str()), reason),
         };
+        self.advance(path, Stage::Checked, None);
         match current {
             None => self.start_controller(path, loaded, queue, took),
             Some(_) => {
-                let done = done.clone();
-                let (path, hash) = (path.to_owned(), hash.to_owned());
-                let store = self.store.clone();
-                let cancel = self.cancel.clone();
-                tokio::spawn(async move {
-                    let mut progress = store.progress();
-                    while !loaded.view.is_ready() {
-                        tokio::select! {
-                            changed = progress.changed() => if changed.is_err() { return },
-                            () = tokio::time::sleep(Duration::from_millis(200)) => {}
-                            () = cancel.cancelled() => return,
-                        }
-                    }
-                    let _ = done.send(Done::Warm { path, hash, loaded: Box::new(loaded) });
-                });
+                let path = path.to_owned();
+                self.warm(Candidate { path, loaded, origin: Origin::File { hash: hash.to_owned() } });
             }
         }
     }
 
     /// Attaches a module to the store and gives it an executor.
-    fn assemble(
+    pub(super) fn assemble(
         &self,
         module: Module,
         path: &Path,
@@ -224,75 +302,28 @@ impl Manager {
             self.config.entropy.clone(),
             self.config.clock.clone(),
         );
-        let generation = predecessor.map_or(0, |old| old.generation + 1);
         let since = self.config.clock.now();
-        Ok(Loaded::new(module, path.to_owned(), since, generation, view, executor, values))
-    }
-
-    fn start_controller(&self, path: &Path, loaded: Loaded, queue: Arc<Queue>, took: Duration) {
-        let manifest = loaded.module.manifest().clone();
-        let name = manifest.name.clone();
-        let concurrency = match options::concurrency(&manifest, &self.config.options) {
-            Ok(concurrency) => concurrency,
-            Err(error) => return self.refuse(path, None, error.to_string()),
+        // The same module under other options goes on as it did.
+        let same = predecessor.as_ref().filter(|old| old.module.hash() == module.hash());
+        let probation = match same {
+            Some(old) => old.probation.clone(),
+            None => Arc::new(self.probation(&manifest.name, module.hash())),
         };
-        tracing::info!(
-            controller = name, version = manifest.version, file = %path.display(), hash = short(loaded.module.hash()),
-            took = ?took, "controller loaded"
-        );
-        let log = Arc::new(GuestLog::new(&name));
-        let controller = Controller::new(loaded, queue, self.shared.clone(), concurrency, log);
-        let task = tokio::spawn(controller.clone().run());
-        self.controllers.lock().insert(name.clone(), Running { controller, task });
-        self.set_runs(path, Some(name));
+        let generation = predecessor.map_or(0, |old| old.generation + 1);
+        let mut loaded = Loaded::new(module, path.to_owned(), since, generation, view, executor, values);
+        loaded.probation = probation;
+        Ok(loaded)
     }
 
-    fn switch(&self, path: &Path, loaded: Loaded) {
-        let manifest = loaded.module.manifest().clone();
-        let Some(controller) = self.controller(&manifest.name) else { return };
-        let old = controller.current();
-        let (old_version, old_hash) =
-            (old.module.manifest().version.clone(), short(old.module.hash()).to_owned());
-        drop(old);
-        let hash = short(loaded.module.hash()).to_owned();
-        let start = Instant::now();
-        controller.swap(loaded);
-        tracing::info!(
-            controller = manifest.name, file = %path.display(), old_version, old_hash, version = manifest.version, hash,
-            took = ?start.elapsed(), "controller swapped"
-        );
-        self.set_runs(path, Some(manifest.name.clone()));
-    }
-
-    fn stop_controller(&self, name: &str, path: &Path) {
-        let running = self.controllers.lock().remove(name);
-        if let Some(running) = running {
-            running.controller.stop();
-            tracing::info!(controller = name, file = %path.display(), "controller unloaded: its file is gone");
-        }
-    }
-
-    fn refuse(&self, path: &Path, running: Option<&str>, reason: String) {
-        match running {
-            Some(controller) => tracing::error!(
-                file = %path.display(), controller, reason, "module refused; the version that was loaded before goes on"
-            ),
-            None => tracing::error!(file = %path.display(), reason, "module refused"),
-        }
-        self.files.lock().refuse(path, reason);
-    }
-
-    fn set_runs(&self, path: &Path, name: Option<String>) {
-        if let Some(file) = self.files.lock().get_mut(path) {
-            if name.is_some() {
-                file.refused = None;
-            }
-            file.runs = name;
-        }
+    fn probation(&self, controller: &str, hash: &str) -> Probation {
+        let (work, controller, hash) = (self.work.clone(), controller.to_owned(), hash.to_owned());
+        Probation::new(Box::new(move |reason| {
+            let _ = work.send(Work::Unfit { controller: controller.clone(), hash: hash.clone(), reason });
+        }))
     }
 
     /// Gives controllers with files among their options the new content.
-    fn reload_option_files(self: &Arc<Self>, done: &mpsc::UnboundedSender<Done>) {
+    fn reload_option_files(self: &Arc<Self>) {
         let running: Vec<_> = self.controllers.lock().values().map(|one| one.controller.clone()).collect();
         for controller in running {
             let current = controller.current();
@@ -303,15 +334,16 @@ impl Manager {
                 Ok(values) if values == current.options => {}
                 Ok(_) => {
                     tracing::info!(controller = controller.name(), "a file named by an option has changed");
-                    let assembled = self.assemble(
-                        current.module.clone(),
-                        &current.path,
-                        controller.queue(),
-                        Some(&controller),
-                    );
+                    let module = current.module.clone();
+                    let assembled =
+                        self.assemble(module, &current.path, controller.queue(), Some(&controller));
                     if let Ok(loaded) = assembled {
-                        let (path, hash) = (current.path.clone(), current.module.hash().to_owned());
-                        let _ = done.send(Done::Warm { path, hash, loaded: Box::new(loaded) });
+                        let path = current.path.clone();
+                        self.post(Work::Warmed(Box::new(Candidate {
+                            path,
+                            loaded,
+                            origin: Origin::Options,
+                        })));
                     }
                 }
                 Err(error) => {
@@ -322,6 +354,7 @@ impl Manager {
     }
 }
 
-fn short(hash: &str) -> &str {
+/// The first digits of a hash, for people.
+pub(super) fn short(hash: &str) -> &str {
     hash.get(..12).unwrap_or(hash)
 }

@@ -8,17 +8,24 @@
 mod files;
 mod install;
 pub mod options;
+mod rollout;
 mod selection;
+mod stage;
 mod status;
+mod table;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinHandle,
+};
 use tokio_util::sync::CancellationToken;
 
 pub use options::Given;
 pub use selection::Selection;
+pub use stage::{Compiling, ModuleStatus, Stage, StageCounts};
 pub use status::{Refusal, ResourceStatus, Status};
 
 use crate::{
@@ -29,7 +36,7 @@ use crate::{
     contract::{self, SyncState},
     controller::{Compute, Controller, Shared},
     discovery::{self, DiscoveryStatus},
-    engine::{Engine, EngineConfig},
+    engine::{Engine, EngineConfig, Module},
     entropy::Entropy,
     events::EventRecorder,
     executor::{
@@ -42,6 +49,7 @@ use crate::{
     store::Store,
 };
 use files::Files;
+use install::Work;
 
 /// How long running plans may take to finish when the manager is stopped, as
 /// kube-controller-manager's `--controller-shutdown-timeout` has it.
@@ -104,6 +112,8 @@ pub enum Error {
 struct Running {
     controller: Arc<Controller>,
     task: JoinHandle<()>,
+    /// Versions that can be gone back to, the newest last.
+    history: Vec<Module>,
 }
 
 /// A running manager.
@@ -122,6 +132,8 @@ pub struct Manager {
     signing: Arc<KeyFiles>,
     controllers: Mutex<BTreeMap<String, Running>>,
     files: Mutex<Files>,
+    stages: StageCounts,
+    work: mpsc::UnboundedSender<Work>,
     first_load: watch::Sender<bool>,
     cancel: CancellationToken,
     background: Mutex<Vec<JoinHandle<()>>>,
@@ -165,6 +177,7 @@ impl Manager {
             gate: config.gate.clone(),
             compute: Compute::new(threads),
         });
+        let (work, to_do) = mpsc::unbounded_channel();
         let signing = KeyFiles::new(config.options.clone(), config.clock.clone(), config.entropy.clone());
         let manager = Arc::new(Self {
             server,
@@ -178,6 +191,8 @@ impl Manager {
             shared,
             controllers: Mutex::default(),
             files: Mutex::default(),
+            stages: StageCounts::default(),
+            work,
             first_load: watch::Sender::new(false),
             cancel,
             background: Mutex::new(vec![recording, informing, discovering]),
@@ -185,7 +200,7 @@ impl Manager {
             discovery,
             config,
         });
-        let follower = tokio::spawn(manager.clone().follow_directory());
+        let follower = tokio::spawn(manager.clone().follow_directory(to_do));
         manager.background.lock().push(follower);
         Ok(manager)
     }
@@ -229,6 +244,11 @@ impl Manager {
             })
             .collect();
         resources.sort_by(|a, b| a.resource.cmp(&b.resource));
+        let (refused, modules, compiling) = {
+            let files = self.files.lock();
+            let compiling = Some(files.compiling).filter(|compiling| compiling.of > 0);
+            (files.refusals(&self.config.controllers_dir), files.statuses(), compiling)
+        };
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started: self.started,
@@ -237,7 +257,10 @@ impl Manager {
             trouble: discovery.error,
             unanswered: discovery.unanswered,
             controllers,
-            refused: self.files.lock().refusals(),
+            refused,
+            modules,
+            compiling,
+            stages: self.stages.by_name(),
             resources,
         }
     }
@@ -286,6 +309,11 @@ impl Manager {
     /// A controller that runs.
     pub fn controller(&self, name: &str) -> Option<Arc<Controller>> {
         self.controllers.lock().get(name).map(|one| one.controller.clone())
+    }
+
+    /// How many modules came to each stage.
+    pub fn stages(&self) -> &StageCounts {
+        &self.stages
     }
 
     /// The cache.

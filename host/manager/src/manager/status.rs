@@ -1,7 +1,13 @@
 //! What the manager tells about itself: `coxswain status`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+use super::{
+    stage::{Compiling, ModuleStatus, Stage},
+    table::{Align, Table},
+};
 use crate::controller::ControllerStatus;
 
 /// The manager as it is now.
@@ -27,6 +33,15 @@ pub struct Status {
     pub refused: Vec<Refusal>,
     /// What is cached, by name.
     pub resources: Vec<ResourceStatus>,
+    /// All files, and how far each has come.
+    #[serde(default)]
+    pub modules: Vec<ModuleStatus>,
+    /// Modules being compiled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compiling: Option<Compiling>,
+    /// How many modules came to each stage since the start.
+    #[serde(default)]
+    pub stages: BTreeMap<String, u64>,
 }
 
 /// A file that could not be used.
@@ -62,19 +77,51 @@ impl Status {
         use std::fmt::Write;
         let mut text = String::new();
         let _ = writeln!(text, "coxswain {} at {}, since {}", self.version, self.server, self.started);
-        let _ = writeln!(
-            text,
-            "\n{:<34} {:<10} {:<13} {:>6} {:>9} {:>7} {:>8}  FILE",
-            "CONTROLLER", "VERSION", "HASH", "QUEUE", "RECONCILES", "FAULTS", "WRITES"
-        );
+        if let Some(Compiling { begun, of }) = self.compiling {
+            let _ = writeln!(text, "compiling modules: {begun} of {of}");
+        }
+        let mut table = Table::new(&[
+            ("CONTROLLER", Align::Left),
+            ("VERSION", Align::Left),
+            ("HASH", Align::Left),
+            ("QUEUE", Align::Right),
+            ("RECONCILES", Align::Right),
+            ("FAULTS", Align::Right),
+            ("WRITES", Align::Right),
+            ("FILE", Align::Left),
+        ]);
         for c in &self.controllers {
             let hash = c.hash.get(..12).unwrap_or(&c.hash);
+            let figures = [c.queue_length as u64, c.reconciles, c.faults, c.writes].map(|n| n.to_string());
+            let [queue, reconciles, faults, writes] = figures;
+            table.row([
+                c.name.clone(),
+                c.version.clone(),
+                hash.to_owned(),
+                queue,
+                reconciles,
+                faults,
+                writes,
+                c.file.clone(),
+            ]);
+        }
+        let mut rows = table.lines().into_iter();
+        let _ = writeln!(text, "\n{}", rows.next().unwrap_or_default());
+        for (c, row) in self.controllers.iter().zip(rows) {
+            let _ = writeln!(text, "{row}");
             let _ = writeln!(
                 text,
-                "{:<34} {:<10} {:<13} {:>6} {:>9} {:>7} {:>8}  {}",
-                c.name, c.version, hash, c.queue_length, c.reconciles, c.faults, c.writes, c.file
+                "    since {}, swapped {} times, rolled back {}",
+                c.since, c.swaps, c.rollbacks
             );
-            let _ = writeln!(text, "    since {}, swapped {} times", c.since, c.swaps);
+            if let Some(slowed) = &c.slowed {
+                let _ = writeln!(text, "    slowed: {slowed}");
+            }
+            if !c.limit_hits.is_empty() {
+                let hits: Vec<_> =
+                    c.limit_hits.iter().map(|(kind, times)| format!("{kind} {times}")).collect();
+                let _ = writeln!(text, "    past its limits: {}", hits.join(", "));
+            }
             if !c.waiting_for.is_empty() {
                 let _ = writeln!(text, "    waits for {}", c.waiting_for.join(", "));
             }
@@ -95,6 +142,16 @@ impl Status {
                 resource.resource,
                 resource.trouble.as_deref().unwrap_or_default()
             );
+        }
+        for module in self.modules.iter().filter(|module| !module.stage.is_settled()) {
+            let hash = module.hash.get(..12).unwrap_or(&module.hash);
+            let _ =
+                writeln!(text, "\n{}: {} ({hash}), since {}", module.stage.name(), module.file, module.since);
+        }
+        for module in self.modules.iter().filter(|module| module.stage == Stage::Live) {
+            if let Some(reason) = &module.reason {
+                let _ = writeln!(text, "\n{}: {reason}", module.file);
+            }
         }
         for refusal in &self.refused {
             let _ = writeln!(text, "\nnot loaded: {}: {}", refusal.file, refusal.reason);

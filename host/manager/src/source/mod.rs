@@ -49,6 +49,11 @@ pub enum SourceEvent {
         /// Why.
         reason: String,
     },
+    /// The directory can be read again.
+    Recovered {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The first look at everything is over.
     Scanned,
 }
@@ -57,6 +62,7 @@ pub enum SourceEvent {
 #[derive(Debug)]
 pub struct DirectorySource {
     events: mpsc::Receiver<SourceEvent>,
+    notices: mpsc::Sender<()>,
 }
 
 impl DirectorySource {
@@ -65,13 +71,21 @@ impl DirectorySource {
     pub fn start(path: PathBuf, cancel: CancellationToken) -> Self {
         // Modules can be large: few of them wait to be taken.
         let (sender, events) = mpsc::channel(4);
+        // One notice waiting is enough.
+        let (notices, changes) = mpsc::channel(1);
+        let watch = Watch::new(&path, notices.clone());
         tokio::spawn(async move {
             tokio::select! {
-                () = follow(path, sender) => {}
+                () = follow(path, watch, changes, sender) => {}
                 () = cancel.cancelled() => {}
             }
         });
-        Self { events }
+        Self { events, notices }
+    }
+
+    /// Looks at all files soon, whether or not anything told of a change.
+    pub fn look_now(&self) {
+        let _ = self.notices.try_send(());
     }
 
     /// The next event; none once it has been cancelled.
@@ -80,8 +94,12 @@ impl DirectorySource {
     }
 }
 
-async fn follow(path: PathBuf, events: mpsc::Sender<SourceEvent>) {
-    let (mut watch, mut changes) = Watch::new(&path);
+async fn follow(
+    path: PathBuf,
+    mut watch: Watch,
+    mut changes: mpsc::Receiver<()>,
+    events: mpsc::Sender<SourceEvent>,
+) {
     let mut scanner = Scanner::new(path);
     let mut first = true;
     loop {
@@ -126,16 +144,12 @@ struct Watch {
     dir: PathBuf,
     watcher: Option<notify::RecommendedWatcher>,
     watching: bool,
-    /// Kept so that the channel stays open without a watcher.
-    _sender: mpsc::Sender<()>,
 }
 
 impl Watch {
-    fn new(path: &Path) -> (Self, mpsc::Receiver<()>) {
-        let (sender, receiver) = mpsc::channel(1);
-        let notices = sender.clone();
+    fn new(path: &Path, notices: mpsc::Sender<()>) -> Self {
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // Our own reading is no change. One notice waiting is enough.
+            // Our own reading is no change.
             if !event.is_ok_and(|event| event.kind.is_access()) {
                 let _ = notices.try_send(());
             }
@@ -149,9 +163,9 @@ impl Watch {
             Some(parent) if is_file => parent.to_path_buf(),
             _ => path.to_path_buf(),
         };
-        let mut watch = Self { dir, watcher: watcher.ok(), watching: false, _sender: sender };
+        let mut watch = Self { dir, watcher: watcher.ok(), watching: false };
         watch.renew();
-        (watch, receiver)
+        watch
     }
 
     /// Watches the directory, unless it does already. One that was removed and

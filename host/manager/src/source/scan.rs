@@ -84,7 +84,9 @@ impl Scanner {
         let mut events = Vec::new();
         let paths = match list(&self.root) {
             Ok(paths) => {
-                self.root_trouble = None;
+                if self.root_trouble.take().is_some() {
+                    events.push(SourceEvent::Recovered { path: self.root.clone() });
+                }
                 paths
             }
             Err(error) => {

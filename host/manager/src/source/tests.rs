@@ -16,6 +16,7 @@ fn told(events: &[SourceEvent]) -> Vec<String> {
             }
             SourceEvent::Gone { path } => format!("gone {}", name(path)),
             SourceEvent::Trouble { path, .. } => format!("trouble {}", name(path)),
+            SourceEvent::Recovered { .. } => "recovered".to_owned(),
             SourceEvent::Scanned => "scanned".to_owned(),
         })
         .collect()
@@ -144,6 +145,7 @@ fn an_unreadable_directory_is_told_once_and_its_files_stay() {
     assert!(dir.scan()[0].starts_with("trouble"));
     assert_eq!(dir.scan(), [""; 0]);
     fs::rename(&away, &here).unwrap();
+    assert_eq!(dir.scan(), ["recovered"]);
     assert_eq!(dir.scan(), [""; 0]);
 }
 

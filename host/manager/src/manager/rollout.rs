@@ -1,0 +1,318 @@
+//! From a candidate to the version that runs, and back.
+//!
+//! In: modules that passed all checks. Out: running controllers. Kept: until the
+//! switch the version before goes on, whatever becomes of the candidate; what was
+//! switched away from can be gone back to, and what was gone back from is not
+//! tried again until its file changes.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use tokio::sync::oneshot;
+
+use super::{
+    Manager, Running,
+    install::{Work, short},
+    options,
+    stage::Stage,
+};
+use crate::{
+    controller::{Controller, Loaded},
+    engine::Module,
+    queue::Queue,
+    telemetry::GuestLog,
+};
+
+/// Versions that can be gone back to, one after the other.
+const HISTORY: usize = 3;
+
+/// A version that is to take the place of the one that runs.
+pub(super) struct Candidate {
+    /// The file of its controller.
+    pub path: PathBuf,
+    /// All of it.
+    pub loaded: Loaded,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// Where a candidate comes from.
+pub(super) enum Origin {
+    /// New content of its file, of this hash.
+    File {
+        /// The hash.
+        hash: String,
+    },
+    /// The version that runs, with other options.
+    Options,
+    /// An earlier version.
+    Rollback {
+        /// What was wrong with the one that runs.
+        reason: String,
+        /// Whom to tell.
+        reply: Option<oneshot::Sender<Result<String, String>>>,
+    },
+}
+
+impl Candidate {
+    /// Whether nothing newer has come in its way.
+    pub(super) fn is_current(&self, manager: &Manager) -> bool {
+        match &self.origin {
+            Origin::File { hash } => manager.files.lock().current(&self.path, hash).is_some(),
+            Origin::Options | Origin::Rollback { .. } => {
+                let controller = manager.controller(&self.loaded.module.manifest().name);
+                controller.is_some_and(|c| c.current().generation + 1 == self.loaded.generation)
+            }
+        }
+    }
+}
+
+impl Manager {
+    /// Notes how far the newest content of a file has come. What concerns a
+    /// controller that runs is told in the log.
+    pub(super) fn advance(&self, path: &Path, stage: Stage, reason: Option<String>) {
+        self.stages.add(stage);
+        let running = self.files.lock().advance(path, stage, reason, self.config.clock.now());
+        let (file, stage) = (path.display(), stage.name());
+        match running {
+            Some(controller) => tracing::info!(controller, %file, stage, "new version {stage}"),
+            None => tracing::debug!(%file, stage, "module {stage}"),
+        }
+    }
+
+    /// Starts the first version of a controller.
+    pub(super) fn start_controller(&self, path: &Path, loaded: Loaded, queue: Arc<Queue>, took: Duration) {
+        let manifest = loaded.module.manifest().clone();
+        let name = manifest.name.clone();
+        let concurrency = match options::concurrency(&manifest, &self.config.options) {
+            Ok(concurrency) => concurrency,
+            Err(error) => return self.refuse(path, None, error.to_string()),
+        };
+        tracing::info!(
+            controller = name, version = manifest.version, file = %path.display(), hash = short(loaded.module.hash()),
+            took = ?took, "controller loaded"
+        );
+        let log = Arc::new(GuestLog::new(&name));
+        let controller = Controller::new(loaded, queue, self.shared.clone(), concurrency, log);
+        let task = tokio::spawn(controller.clone().run());
+        self.controllers.lock().insert(name.clone(), Running { controller, task, history: Vec::new() });
+        self.advance(path, Stage::Live, None);
+        self.set_runs(path, Some(name));
+    }
+
+    /// Waits until all that a candidate reads is in the cache.
+    pub(super) fn warm(self: &Arc<Self>, candidate: Candidate) {
+        if matches!(candidate.origin, Origin::File { .. }) && !candidate.loaded.view.is_ready() {
+            self.advance(&candidate.path, Stage::Warming, None);
+        }
+        let manager = self.clone();
+        tokio::spawn(async move {
+            let mut progress = manager.store.progress();
+            while !candidate.loaded.view.is_ready() {
+                if !candidate.is_current(&manager) {
+                    return;
+                }
+                tokio::select! {
+                    changed = progress.changed() => if changed.is_err() { return },
+                    // Not every step to being ready ticks the store.
+                    () = tokio::time::sleep(Duration::from_millis(200)) => {}
+                    () = manager.cancel.cancelled() => return,
+                }
+            }
+            manager.post(Work::Warmed(Box::new(candidate)));
+        });
+    }
+
+    pub(super) fn on_warmed(self: &Arc<Self>, candidate: Candidate) {
+        if !candidate.is_current(self) {
+            return;
+        }
+        if !matches!(candidate.origin, Origin::File { .. }) {
+            return self.go_live(candidate);
+        }
+        self.advance(&candidate.path, Stage::Warmed, None);
+        if let Some(candidate) = self.rehearse(candidate) {
+            self.go_live(candidate);
+        }
+    }
+
+    /// What a new version goes through between warmed and live. Gives it back if
+    /// it goes live at once; whoever keeps it posts [`Work::Rehearsed`] later.
+    fn rehearse(self: &Arc<Self>, candidate: Candidate) -> Option<Candidate> {
+        Some(candidate)
+    }
+
+    /// Puts a candidate in the place of the version that runs.
+    pub(super) fn go_live(self: &Arc<Self>, candidate: Candidate) {
+        if !candidate.is_current(self) {
+            return;
+        }
+        let Candidate { path, mut loaded, origin } = candidate;
+        let manifest = loaded.module.manifest().clone();
+        let name = manifest.name.clone();
+        let Some(controller) = self.controller(&name) else { return };
+        let old = controller.current();
+        loaded.generation = old.generation + 1;
+        let (old_module, clean) = (old.module.clone(), old.probation.is_clean());
+        let (old_version, old_hash) = (&old_module.manifest().version, short(old_module.hash()));
+        let hash = short(loaded.module.hash()).to_owned();
+        drop(old);
+        let start = Instant::now();
+        controller.swap(loaded);
+        let took = start.elapsed();
+        match origin {
+            Origin::File { .. } => {
+                tracing::info!(
+                    controller = name, file = %path.display(), old_version, old_hash, version = manifest.version, hash,
+                    took = ?took, "controller swapped"
+                );
+                // What was about to be gone back from is not to be gone back to.
+                if clean {
+                    self.remember(&name, old_module);
+                }
+                self.advance(&path, Stage::Live, None);
+                self.set_runs(&path, Some(name));
+            }
+            Origin::Options => {
+                tracing::info!(controller = name, version = manifest.version, hash, "options taken over");
+            }
+            Origin::Rollback { reason, reply } => {
+                controller.counters().rollbacks.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(
+                    controller = name, file = %path.display(), old_version, old_hash, version = manifest.version, hash,
+                    reason, took = ?took, "controller rolled back; the version it was rolled back from is refused until its file changes"
+                );
+                if let Some(reply) = reply {
+                    let said = format!(
+                        "{name} runs version {} ({hash}) again; {old_version} ({old_hash}) is refused until {} changes",
+                        manifest.version,
+                        path.display()
+                    );
+                    let _ = reply.send(Ok(said));
+                }
+            }
+        }
+    }
+
+    fn remember(&self, name: &str, module: Module) {
+        if let Some(running) = self.controllers.lock().get_mut(name) {
+            running.history.push(module);
+            let surplus = running.history.len().saturating_sub(HISTORY);
+            running.history.drain(..surplus);
+        }
+    }
+
+    /// A version goes wrong too often within its first reconciles.
+    pub(super) fn on_unfit(self: &Arc<Self>, name: &str, hash: &str, reason: String) {
+        let Some(controller) = self.controller(name) else { return };
+        let current = controller.current();
+        if current.module.hash() != hash {
+            return;
+        }
+        match self.go_back(&controller, reason.clone(), None) {
+            Ok(()) => {}
+            Err((why_not, _)) => {
+                tracing::error!(
+                    controller = name, file = %current.path.display(), hash = short(hash), reason,
+                    "{why_not}: it is slowed as long as nothing else comes of it; put a version that works in its file"
+                );
+                let mut files = self.files.lock();
+                if let Some(file) = files.current(&current.path, hash) {
+                    file.reason = Some(format!("{reason}; {why_not}"));
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_rollback(self: &Arc<Self>, name: &str, reply: oneshot::Sender<Result<String, String>>) {
+        let Some(controller) = self.controller(name) else {
+            let all: Vec<_> = self.controllers.lock().keys().cloned().collect();
+            let _ = reply.send(Err(format!("no controller {name:?} runs; there are {}", all.join(", "))));
+            return;
+        };
+        let reason = "the operator asked for it (coxswain rollback)".to_owned();
+        if let Err((why_not, Some(reply))) = self.go_back(&controller, reason, Some(reply)) {
+            let _ = reply.send(Err(format!("{name}: {why_not}")));
+        }
+    }
+
+    /// Sets out for the version before. An error says why there is no way, and
+    /// gives the reply back.
+    fn go_back(
+        self: &Arc<Self>,
+        controller: &Arc<Controller>,
+        reason: String,
+        reply: Option<oneshot::Sender<Result<String, String>>>,
+    ) -> Result<(), (String, Option<oneshot::Sender<Result<String, String>>>)> {
+        let name = controller.name();
+        let current = controller.current();
+        let before = self.controllers.lock().get_mut(name).and_then(|running| running.history.pop());
+        let Some(before) = before else {
+            let why_not = format!(
+                "there is no version to go back to: {} ({}) is the first one that ran",
+                current.module.manifest().version,
+                short(current.module.hash())
+            );
+            return Err((why_not, reply));
+        };
+        let assembled = self.assemble(before.clone(), &current.path, controller.queue(), Some(controller));
+        let loaded = match assembled {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                self.remember(name, before);
+                return Err((format!("the version before cannot be set up again: {error}"), reply));
+            }
+        };
+        let path = current.path.clone();
+        // Newer content that is on its way already is not what goes wrong.
+        if self.files.lock().current(&path, current.module.hash()).is_some() {
+            let told = format!("rolled back to {}: {reason}", short(before.hash()));
+            self.advance(&path, Stage::RolledBack, Some(told));
+        }
+        self.warm(Candidate { path, loaded, origin: Origin::Rollback { reason, reply } });
+        Ok(())
+    }
+
+    /// Goes back to the version of a controller that ran before, by hand. Says
+    /// what runs now, or why nothing was done.
+    pub async fn rollback(&self, controller: &str) -> Result<String, String> {
+        let (reply, answer) = oneshot::channel();
+        self.post(Work::Rollback { controller: controller.to_owned(), reply });
+        answer.await.unwrap_or_else(|_| {
+            Err("it was overtaken by another version of the file, or the manager is stopping".into())
+        })
+    }
+
+    /// Looks at all files now, without waiting for notice of a change.
+    pub fn reload(&self) {
+        self.post(Work::Reload);
+    }
+
+    pub(super) fn stop_controller(&self, name: &str, path: &Path) {
+        let running = self.controllers.lock().remove(name);
+        if let Some(running) = running {
+            running.controller.stop();
+            tracing::info!(controller = name, file = %path.display(), "controller unloaded: its file is gone");
+        }
+    }
+
+    pub(super) fn refuse(&self, path: &Path, running: Option<&str>, reason: String) {
+        match running {
+            Some(controller) => tracing::error!(
+                file = %path.display(), controller, reason, "module refused; the version that was loaded before goes on"
+            ),
+            None => tracing::error!(file = %path.display(), reason, "module refused"),
+        }
+        self.stages.add(Stage::Refused);
+        self.files.lock().advance(path, Stage::Refused, Some(reason), self.config.clock.now());
+    }
+
+    pub(super) fn set_runs(&self, path: &Path, name: Option<String>) {
+        if let Some(file) = self.files.lock().get_mut(path) {
+            file.runs = name;
+        }
+    }
+}
