@@ -64,6 +64,18 @@ pub fn test_guest(name: &str) -> anyhow::Result<Vec<u8>> {
     })
 }
 
+/// A CustomResourceDefinition of `test.example/v1`, namespaced, with any fields
+/// and a status.
+pub fn crd(plural: &str, kind: &str) -> Value {
+    serde_json::json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.test.example")},
+        "spec": {"group": "test.example", "scope": "Namespaced",
+            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
+            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}})
+}
+
 /// Another build of a module: the same code under another hash. A custom
 /// section at the end is what a compiler's version stamp would be.
 pub fn rebuilt(bytes: &[u8], stamp: &str) -> Vec<u8> {
@@ -226,6 +238,7 @@ pub fn manager_config(kube: kube::Config, controllers_dir: &Path) -> Config {
         entropy: Entropy::from_os(),
         gate: Arc::new(AlwaysWrite),
         limits: LimitRules::default(),
+        observers: Vec::new(),
     }
 }
 

@@ -100,6 +100,7 @@ impl std::error::Error for ApiError {}
 pub struct ApiClient {
     client: kube::Client,
     user_agent: http::HeaderValue,
+    read_only: bool,
 }
 
 impl ApiClient {
@@ -107,12 +108,19 @@ impl ApiClient {
     pub fn new(client: kube::Client, user_agent: &str) -> Self {
         let user_agent = http::HeaderValue::from_str(user_agent)
             .unwrap_or_else(|_| http::HeaderValue::from_static("coxswain"));
-        Self { client, user_agent }
+        Self { client, user_agent, read_only: false }
     }
 
     /// The same connection under another user agent.
     pub fn with_user_agent(&self, user_agent: &str) -> Self {
-        Self::new(self.client.clone(), user_agent)
+        Self { read_only: self.read_only, ..Self::new(self.client.clone(), user_agent) }
+    }
+
+    /// The same client, unable to change anything: whatever is neither a GET nor
+    /// a review (a POST that is answered and not kept) fails without being sent.
+    #[must_use]
+    pub fn read_only(self) -> Self {
+        Self { read_only: true, ..self }
     }
 
     fn build(
@@ -122,6 +130,10 @@ impl ApiClient {
         headers: &[(header::HeaderName, &str)],
         body: Bytes,
     ) -> Result<Request<Body>, ApiError> {
+        if self.read_only && method != Method::GET && !(method == Method::POST && is_review(path)) {
+            let message = format!("{method} {path}: not sent, since this process only reads");
+            return Err(ApiError::no_answer(message));
+        }
         let mut request =
             Request::builder().method(method).uri(path).header(header::USER_AGENT, self.user_agent.clone());
         for (name, value) in headers {
@@ -182,6 +194,22 @@ impl ApiClient {
         let body = body.collect().await.map_err(|e| ApiError::no_answer(describe(&e)))?.to_bytes();
         Err(refusal(parts.status, &parts.headers, &body))
     }
+}
+
+/// Whether a POST to this path asks for a review: the API server answers it
+/// and keeps nothing. <https://kubernetes.io/docs/reference/access-authn-authz/>
+fn is_review(path: &str) -> bool {
+    const REVIEWS: [&str; 5] = [
+        "localsubjectaccessreviews",
+        "selfsubjectaccessreviews",
+        "selfsubjectrulesreviews",
+        "subjectaccessreviews",
+        "tokenreviews",
+    ];
+    let mut parts = path.trim_start_matches('/').split('/');
+    let group = (parts.next() == Some("apis")).then(|| parts.next()).flatten();
+    let known = matches!(group, Some("authorization.k8s.io" | "authentication.k8s.io"));
+    known && parts.next_back().is_some_and(|last| REVIEWS.contains(&last))
 }
 
 /// An error with its sources, since the outermost one rarely says what happened.
@@ -249,5 +277,55 @@ pub fn parse_status(status: StatusCode, body: &[u8]) -> Failure {
             message: String::from_utf8_lossy(&body[..body.len().min(1024)]).trim().to_owned(),
             causes: Vec::new(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_reviews_are_posts_that_change_nothing() {
+        for (path, review) in [
+            ("/apis/authorization.k8s.io/v1/subjectaccessreviews", true),
+            ("/apis/authorization.k8s.io/v1/namespaces/a/localsubjectaccessreviews", true),
+            ("/apis/authentication.k8s.io/v1/tokenreviews", true),
+            ("/apis/example.com/v1/subjectaccessreviews", false),
+            ("/api/v1/namespaces/a/pods", false),
+            ("/api/v1/namespaces/tokenreviews", false),
+            ("/apis/authorization.k8s.io/v1/subjectaccessreviews/x", false),
+        ] {
+            assert_eq!(is_review(path), review, "{path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_only_reads_sends_nothing_else() {
+        let sent = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
+        let seen = sent.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            seen.lock().push(format!("{} {}", request.method(), request.uri().path()));
+            async { Ok::<_, std::convert::Infallible>(http::Response::new(Body::empty())) }
+        });
+        let api = ApiClient::new(kube::Client::new(service, "default"), "test").read_only();
+        let api = api.with_user_agent("another");
+        let review = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        for (method, path, allowed) in [
+            (Method::GET, "/api/v1/pods", true),
+            (Method::POST, review, true),
+            (Method::POST, "/api/v1/namespaces/a/pods", false),
+            (Method::PUT, review, false),
+            (Method::PATCH, "/api/v1/namespaces/a/pods/b", false),
+            (Method::DELETE, "/api/v1/namespaces/a/pods/b", false),
+        ] {
+            let what = format!("{method} {path}");
+            let timeout = Duration::from_secs(1);
+            let answer = api.send(method, path, &[], Bytes::new(), timeout).await;
+            assert_eq!(answer.is_ok(), allowed, "{what}");
+            if let Err(error) = answer {
+                assert!(error.to_string().contains("only reads"), "{error}");
+            }
+        }
+        assert_eq!(*sent.lock(), ["GET /api/v1/pods".to_owned(), format!("POST {review}")]);
     }
 }

@@ -28,6 +28,8 @@ pub mod informer;
 pub mod key;
 pub mod limits;
 pub mod manager;
+pub mod plans;
+pub mod preview;
 pub mod queue;
 pub mod registry;
 pub mod serve;

@@ -16,11 +16,12 @@ pub enum LogFormat {
 }
 
 /// Starts logging to stderr. `RUST_LOG` wins over `verbosity`, which is
-/// kube-controller-manager's `-v`: from 4 on details, from 6 on everything.
-pub fn init(format: LogFormat, verbosity: u8) {
+/// kube-controller-manager's `-v`: from 4 on details, from 6 on everything, and
+/// below that what is at least of level `least`.
+pub fn init(format: LogFormat, verbosity: u8, least: &str) {
     use tracing_subscriber::{EnvFilter, fmt};
     let default = match verbosity {
-        0..=3 => "info",
+        0..=3 => least,
         4..=5 => "info,coxswain=debug",
         _ => "info,coxswain=trace",
     };

@@ -3,5 +3,6 @@
 mod architecture;
 mod kubectl;
 mod loading;
+mod plan;
 mod program;
 mod swap;

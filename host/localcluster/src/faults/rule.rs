@@ -124,6 +124,8 @@ pub enum Action {
         /// The wait asked for.
         retry_after_seconds: u32,
     },
+    /// 403 Forbidden.
+    Forbidden,
     /// 500.
     ServerError,
     /// 410 Expired.
@@ -157,6 +159,7 @@ impl Action {
             Self::TooManyRequests { retry_after_seconds } => {
                 Verdict::Refuse(Status::too_many_requests("injected fault", *retry_after_seconds))
             }
+            Self::Forbidden => Verdict::Refuse(Status::forbidden("", "objects", "injected", "injected fault")),
             Self::ServerError => Verdict::Refuse(Status::internal("injected fault")),
             Self::Expired => Verdict::Refuse(Status::expired("injected fault")),
             Self::CutConnection => Verdict::Cut,

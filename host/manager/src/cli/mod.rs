@@ -16,6 +16,7 @@ mod demo;
 mod flags;
 mod inspect;
 mod limits;
+mod plan;
 mod run;
 mod status;
 
@@ -36,6 +37,8 @@ struct Cli {
 enum Command {
     /// Run controllers against a cluster (the default command).
     Run(run::Args),
+    /// What the controllers would do to a cluster, without doing it.
+    Plan(plan::Args),
     /// An embedded cluster and the manager in one process.
     Demo(demo::Args),
     /// An embedded cluster without the manager.
@@ -59,7 +62,12 @@ struct LogArgs {
 
 impl LogArgs {
     fn init(&self) {
-        telemetry::init(self.format, self.verbosity);
+        self.init_from("info");
+    }
+
+    /// Logs what is at least of this level where the user says nothing else.
+    fn init_from(&self, least: &str) {
+        telemetry::init(self.format, self.verbosity, least);
     }
 }
 
@@ -71,13 +79,13 @@ pub fn main() -> ExitCode {
     }
     let _ = coxswain::install_crypto();
     let subcommands =
-        ["run", "demo", "cluster", "status", "inspect", "help", "--help", "-h", "--version", "-V"];
+        ["run", "plan", "demo", "cluster", "status", "inspect", "help", "--help", "-h", "--version", "-V"];
     let first = args.get(1).map(String::as_str);
     if first.is_some_and(|arg| arg.starts_with('-') && !subcommands.contains(&arg)) {
         args.insert(1, "run".into());
     }
     // Options of controllers become flags, and only the modules know them.
-    let extra = if args.get(1).is_some_and(|arg| matches!(arg.as_str(), "run" | "demo")) {
+    let extra = if args.get(1).is_some_and(|arg| matches!(arg.as_str(), "run" | "plan" | "demo")) {
         flags::split_off_unknown(&mut args)
     } else {
         Ok(coxswain::manager::Given::new())
@@ -92,6 +100,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse_from(args);
     let result = match cli.command {
         Command::Run(args) => run::main(args, extra),
+        Command::Plan(args) => plan::main(args, extra),
         Command::Demo(args) => demo::main(args, extra),
         Command::Cluster(args) => cluster::main(args),
         Command::Status(args) => status::main(args),

@@ -44,6 +44,42 @@ pub struct Args {
     log: LogArgs,
 }
 
+impl Args {
+    /// Starts logging; what is logged unless the user says otherwise is `least`.
+    pub fn init_log(&self, least: &str) {
+        self.log.init_from(least);
+    }
+
+    /// The settings of a manager, and a file that they name and that has to be
+    /// kept for as long.
+    pub async fn config(
+        &self,
+        mut options: Given,
+    ) -> anyhow::Result<(Config, Option<tempfile::NamedTempFile>)> {
+        let kube = kube_config(self).await?;
+        let authority = default_root_ca(self, &mut options)?;
+        let controllers_dir = self.controllers_dir.clone().unwrap_or_else(super::default_controllers_dir);
+        Ok((self.manager.config(kube, controllers_dir, options, 20.0, 30), authority))
+    }
+
+    /// An error if `--controllers` names what no module is called, or selects nothing.
+    pub fn check_selection(&self, manager: &Manager) -> anyhow::Result<()> {
+        let known = manager.known_names();
+        let selection = Selection::parse(&self.manager.controllers);
+        if let Some(name) = selection.unknown(&known).first() {
+            bail!("--controllers: no module is called {name:?}; the directory has {}", known.join(", "));
+        }
+        if !known.iter().any(|name| selection.selects(name, &[])) {
+            let dir = self.controllers_dir.clone().unwrap_or_else(super::default_controllers_dir);
+            bail!(
+                "there is no controller to run at {}; say where they are with --controllers-dir",
+                dir.display()
+            );
+        }
+        Ok(())
+    }
+}
+
 /// Flags that `run` and `demo` share.
 #[derive(clap::Args)]
 pub struct ManagerArgs {
@@ -93,6 +129,7 @@ impl ManagerArgs {
             entropy: Entropy::from_os(),
             gate: Arc::new(AlwaysWrite),
             limits: self.limits.rules(),
+            observers: Vec::new(),
         }
     }
 
@@ -116,15 +153,11 @@ pub fn main(args: Args, options: Given) -> anyhow::Result<ExitCode> {
 }
 
 async fn run(args: Args, options: Given) -> anyhow::Result<ExitCode> {
-    let kube = kube_config(&args).await?;
     let given = options.clone();
-    let mut options = options;
     // Held until the end: modules may look at it again.
-    let _authority = default_root_ca(&args, &mut options)?;
-    let controllers_dir = args.controllers_dir.clone().unwrap_or_else(super::default_controllers_dir);
+    let (config, _authority) = args.config(options).await?;
     let status_address = args.manager.status_address(STATUS_ADDRESS)?;
-    tracing::info!(server = %kube.cluster_url, controllers_dir = %controllers_dir.display(), "coxswain {} starts", env!("CARGO_PKG_VERSION"));
-    let config = args.manager.config(kube, controllers_dir, options, 20.0, 30);
+    tracing::info!(server = %config.kube.cluster_url, controllers_dir = %config.controllers_dir.display(), "coxswain {} starts", env!("CARGO_PKG_VERSION"));
     let manager = Manager::start(config).await?;
     let cancel = CancellationToken::new();
     if let Some(address) = status_address {

@@ -10,6 +10,7 @@ use super::{Controller, Loaded};
 use crate::{
     contract::{Outcome, Request},
     engine::{Fault, SnapshotHost},
+    executor::Executed,
     key::Key,
     store::Snapshot,
 };
@@ -35,6 +36,9 @@ pub trait Follower: Send {
 
     /// The guest has answered, or failed to.
     fn answered(&mut self, request: &Request, result: &Result<Outcome, Fault>);
+
+    /// What became of the plan, if there was one.
+    fn carried_out(&mut self, _executed: &Executed) {}
 }
 
 /// All who follow one reconcile; most often nobody.
@@ -55,6 +59,13 @@ impl Followers {
     pub(super) fn answered(&mut self, request: &Request, result: &Result<Outcome, Fault>) {
         for follower in &mut self.0 {
             follower.answered(request, result);
+        }
+    }
+
+    /// The plan was carried out, or refused.
+    pub(super) fn carried_out(&mut self, executed: &Executed) {
+        for follower in &mut self.0 {
+            follower.carried_out(executed);
         }
     }
 }

@@ -5,11 +5,12 @@ use std::{
     time::Duration,
 };
 
-use super::{Controller, KeyError, Loaded, Record, Settled};
+use super::{Controller, KeyError, Loaded, Record, Settled, observe::Followers};
 use crate::{
     clock,
     contract::{Outcome, Plan, Request},
     engine::Fault,
+    executor::Executed,
     key::Key,
     limits::{Exceeded, LimitKind},
     queue::{Finished, backoff},
@@ -70,9 +71,11 @@ impl Controller {
             match called.result {
                 Ok(Outcome::Plan(plan)) => {
                     if let Err(exceeded) = loaded.module.limits().check_plan(&plan) {
+                        let invalid = Some(exceeded.to_string());
+                        followers.carried_out(&Executed { failed: true, invalid, ..Executed::default() });
                         return self.exceeded(loaded, key, &exceeded);
                     }
-                    let mut settled = self.carry_out(loaded, key, record, plan).await;
+                    let mut settled = self.carry_out(loaded, key, record, plan, &mut followers).await;
                     settled.finished.rest = backoff::after_work(spent);
                     return settled;
                 }
@@ -139,7 +142,14 @@ impl Controller {
         }
     }
 
-    async fn carry_out(&self, loaded: &Loaded, key: &Key, record: &mut Record, mut plan: Plan) -> Settled {
+    async fn carry_out(
+        &self,
+        loaded: &Loaded,
+        key: &Key,
+        record: &mut Record,
+        mut plan: Plan,
+        followers: &mut Followers,
+    ) -> Settled {
         let change = std::mem::replace(&mut plan.state, crate::contract::StateChange::Keep);
         let quiet = Duration::from_millis(plan.quiet.into());
         let again_in = plan.not_before.map(|at| {
@@ -148,6 +158,11 @@ impl Controller {
         });
         let asks_nothing = plan.steps.is_empty() && again_in.is_none();
         let executed = loaded.executor.carry_out(key, plan, &*loaded.view, &*self.shared.gate).await;
+        followers.carried_out(&executed);
+        if executed.withheld {
+            // As if it had never been made: what it wants kept belongs to writes that did not happen.
+            return Settled { finished: Finished::default(), barriers: Vec::new() };
+        }
         if let Some(reason) = executed.invalid {
             self.counters.invalid_plans.fetch_add(1, Ordering::Relaxed);
             return self.struck(loaded, key, format!("the plan cannot be carried out: {reason}"));

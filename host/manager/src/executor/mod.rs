@@ -27,6 +27,7 @@ mod write;
 pub use barrier::{Barrier, Barriers, wait_passed};
 pub use cached::{Cached, SeenBy, SharedCache};
 pub use config::ExecutorConfig;
+pub(crate) use rules::rbac_verb;
 pub use signing::{NoSigningKeys, SigningKeys};
 
 use std::sync::Arc;
@@ -49,6 +50,13 @@ use run::Run;
 pub trait WriteGate: Send + Sync {
     /// Asked directly before each request that writes.
     fn may_write(&self) -> bool;
+
+    /// Whether plans are only looked at: they are checked, and nothing of them
+    /// is carried out. A manager with such a gate has a client that cannot
+    /// write.
+    fn withholds(&self) -> bool {
+        false
+    }
 }
 
 /// What became of a plan.
@@ -68,6 +76,8 @@ pub struct Executed {
     pub invalid: Option<String>,
     /// Whether the gate closed before all was sent.
     pub halted: bool,
+    /// Whether the plan was only checked (see [`WriteGate::withholds`]).
+    pub withheld: bool,
     /// The highest resourceVersion that was written of the key's own object.
     pub primary_version: Option<u64>,
 }
@@ -127,6 +137,9 @@ impl Executor {
         if let Err(reason) = check::check(&plan, &self.shared.config, &self.shared.registry, view) {
             tracing::warn!(controller = self.shared.config.controller, %key, reason, "refused a plan");
             return Executed { failed: true, invalid: Some(reason), ..Executed::default() };
+        }
+        if gate.withholds() {
+            return Executed { withheld: true, ..Executed::default() };
         }
         Run::new(self, key, &plan, view, gate).plan(&plan).await
     }

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The RBAC verb of an action.
-pub(super) fn rbac_verb(verb: &Verb) -> &'static str {
+pub(crate) fn rbac_verb(verb: &Verb) -> &'static str {
     match verb {
         Verb::Create(_) => "create",
         Verb::Patch(_) => "patch",

@@ -8,6 +8,7 @@
 mod files;
 mod install;
 pub mod options;
+mod preview;
 mod rollout;
 mod selection;
 mod stage;
@@ -34,7 +35,7 @@ use crate::{
     connect,
     contract::LookupRule,
     contract::{self, SyncState},
-    controller::{Compute, Controller, Shared},
+    controller::{Compute, Controller, Observer, Shared},
     discovery::{self, DiscoveryStatus},
     engine::{Engine, EngineConfig, Module},
     entropy::Entropy,
@@ -81,6 +82,8 @@ pub struct Config {
     pub gate: Arc<dyn WriteGate>,
     /// What each controller may use.
     pub limits: LimitRules,
+    /// Who looks on while controllers reconcile.
+    pub observers: Vec<Arc<dyn Observer>>,
 }
 
 /// Writes are always allowed.
@@ -147,6 +150,7 @@ impl Manager {
         let client = connect::client(config.kube.clone())
             .map_err(|source| Error::Client { server: server.clone(), source: Box::new(source) })?;
         let api = ApiClient::new(client, &user_agent("manager"));
+        let api = if config.gate.withholds() { api.read_only() } else { api };
         let registry = Registry::new();
         let store = Store::new(registry.clone());
         let cancel = CancellationToken::new();

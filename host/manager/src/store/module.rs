@@ -367,6 +367,13 @@ impl ModuleView {
         wakes.deliver();
     }
 
+    /// All keys that the sources make now.
+    pub fn keys(&self) -> Vec<Key> {
+        let mut keys = Vec::new();
+        self.module.all_keys(&self.store.inner.read(), |key| keys.push(key));
+        keys
+    }
+
     /// Uid of the object that has the key's name now.
     pub fn primary_identity(&self, key: &Key) -> Option<Arc<str>> {
         let inner = self.store.inner.read();
