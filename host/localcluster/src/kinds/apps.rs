@@ -50,7 +50,7 @@ pub(super) fn selector_and_template(out: &mut Vec<FieldError>, spec: &Value, nou
     }
     labels_match(out, spec);
     pod_validation::template(out, &spec["template"], "spec.template");
-    always_restarts(out, spec);
+    always_restarts(out, spec, "ReplicaSet");
 }
 
 /// A selector that cannot be evaluated.
@@ -70,7 +70,7 @@ pub(super) fn labels_match(out: &mut Vec<FieldError>, spec: &Value) {
     }
 }
 
-pub(super) fn always_restarts(out: &mut Vec<FieldError>, spec: &Value) {
+pub(super) fn always_restarts(out: &mut Vec<FieldError>, spec: &Value, noun: &str) {
     let policy = text(&spec["template"]["spec"], "restartPolicy");
     if policy != "Always" {
         let field = "spec.template.spec.restartPolicy";
@@ -78,7 +78,8 @@ pub(super) fn always_restarts(out: &mut Vec<FieldError>, spec: &Value) {
     }
     if !spec["template"]["spec"]["activeDeadlineSeconds"].is_null() {
         let field = "spec.template.spec.activeDeadlineSeconds";
-        out.push(FieldError::forbidden(field, "activeDeadlineSeconds in ReplicaSet is not Supported"));
+        let detail = format!("activeDeadlineSeconds in {noun} is not Supported");
+        out.push(FieldError::forbidden(field, &detail));
     }
 }
 
@@ -115,7 +116,14 @@ fn deployment() -> Spec {
         default: deployment_defaults,
         validate: deployment_validation,
         validate_update: selector_is_immutable,
-        validate_sub: |sub, _, new| if sub == "status" { deployment_status(new) } else { Vec::new() },
+        validate_sub: |sub, old, new| {
+            let mut out = Vec::new();
+            if sub == "status" {
+                out = deployment_status(new);
+                collisions(&mut out, old, new);
+            }
+            out
+        },
         scale: Some(Scale::LabelSelector),
         columns: Columns::Own(DEPLOYMENT_COLUMNS, deployment_cells),
         ..Spec::new()
@@ -202,6 +210,15 @@ fn deployment_status(object: &Value) -> Vec<FieldError> {
     }
     not_above(&mut out, status, "availableReplicas", "readyReplicas", "cannot be greater than readyReplicas");
     out
+}
+
+/// The count of collisions only grows.
+pub(super) fn collisions(out: &mut Vec<FieldError>, old: &Value, new: &Value) {
+    let count = |object: &Value| int(&object["status"], "collisionCount");
+    if count(new) < count(old) {
+        let detail = "cannot be decremented";
+        out.push(FieldError::invalid("status.collisionCount", &json!(count(new)), detail));
+    }
 }
 
 /// Numbers of a status that may not be negative.
@@ -347,11 +364,13 @@ fn controller_revision() -> Spec {
         revalidates: true,
         validate: |object| {
             let mut out = Vec::new();
-            if object["data"].is_null() {
-                out.push(FieldError::required("data", "data is mandatory"));
-            }
             non_negative(&mut out, "revision", int(object, "revision"));
             out
+        },
+        validate_create: |object| match &object["data"] {
+            Value::Null => vec![FieldError::required("data", "data is mandatory")],
+            Value::Object(_) => Vec::new(),
+            _ => vec![FieldError::required("data", "data must be a valid JSON object")],
         },
         validate_update: |old, new| {
             let mut out = Vec::new();

@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::apps::{selector_cell, show_as};
 use super::internal;
+use super::job_policy;
 use super::meta::{immutable, non_negative};
+use super::names;
 use super::pod_defaults;
 use super::pod_validation;
 use super::spec::{Generation, Spec};
@@ -104,11 +106,11 @@ fn generate_selector(object: &mut Value) {
     let name = text(&object["metadata"], "name").to_owned();
     let spec = child(object, "spec");
     let labels = child(child(child(spec, "template"), "metadata"), "labels");
-    set(labels, UID, uid.clone());
-    set(labels, NAME_LABEL, name.clone());
-    set(labels, "controller-uid", uid.clone());
-    set(labels, "job-name", name.clone());
-    set(child(child(spec, "selector"), "matchLabels"), UID, uid);
+    // What is there already is checked afterwards.
+    for (key, value) in [("job-name", &name), (NAME_LABEL, &name), ("controller-uid", &uid), (UID, &uid)] {
+        fill(labels, key, value.clone());
+    }
+    fill(child(child(spec, "selector"), "matchLabels"), UID, uid);
     // The job itself carries the labels of its template where it has none of its own.
     let template_labels = object["spec"]["template"]["metadata"]["labels"].clone();
     let own = child(object, "metadata");
@@ -175,6 +177,19 @@ pub(super) fn job_spec(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
         let field = format!("{path}.backoffLimitPerIndex");
         out.push(FieldError::required(field, "when maxFailedIndexes is specified"));
     }
+    if let Some(manager) = spec["managedBy"].as_str() {
+        let field = format!("{path}.managedBy");
+        if manager.is_empty() {
+            out.push(FieldError::required(&field, ""));
+        } else {
+            for (part, message) in names::domain_path(manager) {
+                out.push(FieldError::invalid(&field, &json!(part), &message));
+            }
+        }
+        if manager.len() > 63 {
+            out.push(FieldError::too_long(&field, 63));
+        }
+    }
     let mode = text(spec, "completionMode");
     if !matches!(mode, "" | "NonIndexed" | "Indexed") {
         let field = format!("{path}.completionMode");
@@ -196,18 +211,23 @@ pub(super) fn job_spec(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
             let detail = "must be less than or equal to completions";
             out.push(FieldError::invalid(field, &spec["maxFailedIndexes"], detail));
         }
-    } else {
+    } else if matches!(mode, "" | "NonIndexed") {
         for key in ["backoffLimitPerIndex", "maxFailedIndexes"] {
             if !spec[key].is_null() {
                 let detail = "requires indexed completion mode";
                 out.push(FieldError::invalid(format!("{path}.{key}"), &spec[key], detail));
             }
         }
-        if !spec["successPolicy"].is_null() {
-            let field = format!("{path}.successPolicy");
-            let detail = "requires indexed completion mode";
-            out.push(FieldError::invalid(field, &spec["successPolicy"], detail));
-        }
+    }
+    if !spec["podFailurePolicy"].is_null() {
+        job_policy::failure(out, spec, path);
+    }
+    if mode == "Indexed" && !spec["successPolicy"].is_null() {
+        job_policy::success(out, spec, path);
+    } else if !spec["successPolicy"].is_null() {
+        let shown = show_success(&spec["successPolicy"]);
+        let message = format!("Invalid value: {shown}: requires indexed completion mode");
+        out.push(FieldError::raw(FieldReason::Invalid, format!("{path}.successPolicy"), message));
     }
     let replacement = text(spec, "podReplacementPolicy");
     let known: &[&str] =
@@ -235,17 +255,27 @@ pub(super) fn job_spec(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
     }
 }
 
+/// A success policy with Go's names.
+fn show_success(policy: &Value) -> String {
+    let rules: Vec<String> = items(policy, "rules")
+        .iter()
+        .map(|rule| internal::capitalised(&["succeededIndexes", "succeededCount"], rule))
+        .collect();
+    format!("{{\"Rules\":[{}]}}", rules.join(","))
+}
+
 fn job_update(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     let (old, new) = (&old["spec"], &new["spec"]);
     // A change is checked both as a new job and as a change, so the spec is checked twice.
     job_spec(&mut out, new, "spec");
     selector_fits(&mut out, new);
-    let elastic = text(old, "completionMode") == "Indexed"
-        && new["completions"] == new["parallelism"]
-        && !new["completions"].is_null();
-    if !elastic {
-        immutable(&mut out, "spec.completions", &old["completions"], &new["completions"]);
+    let (before, after) = (&old["completions"], &new["completions"]);
+    if text(new, "completionMode") != "Indexed" {
+        immutable(&mut out, "spec.completions", before, after);
+    } else if before != after && !after.is_null() && *after != new["parallelism"] {
+        let detail = "can only be modified in tandem with spec.parallelism";
+        out.push(FieldError::invalid("spec.completions", after, detail));
     }
     immutable(&mut out, "spec.selector", &old["selector"], &new["selector"]);
     let mut template = old["template"].clone();

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::apps::selector_cell;
+use super::apps::{selector_cell, show_as};
 use super::batch::{job_defaults, job_spec};
 use super::meta::non_negative;
 use super::pod_validation;
 use super::spec::{Generation, Spec};
 use super::value::{child, fill, int, items, text};
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldReason};
 use crate::table::{AGE, Column, Columns, NAME, age, column, containers, name, since, wide};
 
 pub(super) fn spec() -> Spec {
@@ -58,7 +58,17 @@ fn validate(object: &Value) -> Vec<FieldError> {
     }
     let known = ["Allow", "Forbid", "Replace"];
     pod_validation::one_of(&mut out, spec, "spec", "concurrencyPolicy", &known);
-    job_spec(&mut out, &spec["jobTemplate"]["spec"], "spec.jobTemplate.spec");
+    let job = &spec["jobTemplate"]["spec"];
+    job_spec(&mut out, job, "spec.jobTemplate.spec");
+    if !job["selector"].is_null() {
+        let shown = show_as("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector", &job["selector"]);
+        let message = format!("Invalid value: {shown}: `selector` will be auto-generated");
+        out.push(FieldError::raw(FieldReason::Invalid, "spec.jobTemplate.spec.selector", message));
+    }
+    if job["manualSelector"] == true {
+        let field = "spec.jobTemplate.spec.manualSelector";
+        out.push(FieldError::not_supported(field, &json!(true), &["nil", "false"]));
+    }
     for key in ["successfulJobsHistoryLimit", "failedJobsHistoryLimit"] {
         non_negative(&mut out, &format!("spec.{key}"), int(spec, key));
     }

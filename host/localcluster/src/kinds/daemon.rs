@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::apps::{
-    always_restarts, amount, at_most_all, int_or_percent, labels_match, selector_cell, selector_is_immutable,
+    always_restarts, amount, at_most_all, collisions, counts, int_or_percent, labels_match, selector_cell,
+    selector_is_immutable,
 };
 use super::internal;
 use super::meta::non_negative;
@@ -14,6 +15,17 @@ use super::value::{child, empty, fill, int, set, text};
 use crate::status::{FieldError, FieldReason};
 use crate::table::{AGE, Column, Columns, NAME, age, column, containers, name, number, wide};
 
+const STATUS_COUNTS: [&str; 9] = [
+    "currentNumberScheduled",
+    "numberMisscheduled",
+    "desiredNumberScheduled",
+    "numberReady",
+    "observedGeneration",
+    "updatedNumberScheduled",
+    "numberAvailable",
+    "numberUnavailable",
+    "collisionCount",
+];
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 pub(super) fn spec() -> Spec {
@@ -35,6 +47,14 @@ pub(super) fn spec() -> Spec {
         },
         validate,
         validate_update: selector_is_immutable,
+        validate_sub: |sub, old, new| {
+            let mut out = Vec::new();
+            if sub == "status" {
+                out = counts(&new["status"], &STATUS_COUNTS);
+                collisions(&mut out, old, new);
+            }
+            out
+        },
         columns: Columns::Own(COLUMNS, cells),
         ..Spec::new()
     }
@@ -76,7 +96,7 @@ fn validate(object: &Value) -> Vec<FieldError> {
         out.push(FieldError::invalid("spec.selector", &json!({}), detail));
     }
     pod_validation::template(&mut out, &spec["template"], "spec.template");
-    always_restarts(&mut out, spec);
+    always_restarts(&mut out, spec, "DaemonSet");
     non_negative(&mut out, "spec.minReadySeconds", int(spec, "minReadySeconds"));
     let strategy = &spec["updateStrategy"];
     match text(strategy, "type") {
@@ -89,7 +109,7 @@ fn validate(object: &Value) -> Vec<FieldError> {
             int_or_percent(&mut out, up, "spec.updateStrategy.rollingUpdate.maxSurge");
             match (amount(down) != 0, amount(up) != 0) {
                 (false, false) => {
-                    out.push(FieldError::invalid(field, down, "cannot be 0 when maxSurge is 0"));
+                    out.push(FieldError::required(field, "cannot be 0 when maxSurge is 0"));
                 }
                 (true, true) => {
                     let field = "spec.updateStrategy.rollingUpdate.maxSurge";

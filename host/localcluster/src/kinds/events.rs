@@ -17,7 +17,21 @@ const FIELDS: &[&str] = &[
     "involvedObject.fieldPath",
     "reason",
     "reportingComponent",
+    "type",
     "source",
+];
+
+/// Names under the group of its own, in the same order; the source has none there.
+const GROUPED_FIELDS: &[&str] = &[
+    "regarding.kind",
+    "regarding.namespace",
+    "regarding.name",
+    "regarding.uid",
+    "regarding.apiVersion",
+    "regarding.resourceVersion",
+    "regarding.fieldPath",
+    "reason",
+    "reportingController",
     "type",
 ];
 
@@ -69,7 +83,7 @@ pub(super) fn grouped() -> Spec {
             }
             out
         },
-        field_names: FIELDS,
+        field_names: GROUPED_FIELDS,
         fields,
         columns: Columns::Own(COLUMNS, |object, now| cells(&to_core(object.clone()), now)),
         convert: Some((to_core, from_core)),
@@ -123,7 +137,7 @@ fn from_core(object: Value) -> Value {
     rename(object, RENAMED.into_iter().map(|(a, b)| (b, a)))
 }
 
-/// Selectors use the core names; objects may come in either form.
+/// Objects may come in either form.
 fn fields(object: &Value) -> Vec<(&'static str, String)> {
     let involved =
         if object["regarding"].is_object() { &object["regarding"] } else { &object["involvedObject"] };
@@ -137,19 +151,26 @@ fn fields(object: &Value) -> Vec<(&'static str, String)> {
         "" => reporting,
         component => component,
     };
-    vec![
-        ("involvedObject.kind", text(involved, "kind").into()),
-        ("involvedObject.namespace", text(involved, "namespace").into()),
-        ("involvedObject.name", text(involved, "name").into()),
-        ("involvedObject.uid", text(involved, "uid").into()),
-        ("involvedObject.apiVersion", text(involved, "apiVersion").into()),
-        ("involvedObject.resourceVersion", text(involved, "resourceVersion").into()),
-        ("involvedObject.fieldPath", text(involved, "fieldPath").into()),
-        ("reason", text(object, "reason").into()),
-        ("reportingComponent", reporting.into()),
-        ("source", component.into()),
-        ("type", text(object, "type").into()),
-    ]
+    let core = [
+        text(involved, "kind"),
+        text(involved, "namespace"),
+        text(involved, "name"),
+        text(involved, "uid"),
+        text(involved, "apiVersion"),
+        text(involved, "resourceVersion"),
+        text(involved, "fieldPath"),
+        text(object, "reason"),
+        reporting,
+        text(object, "type"),
+        component,
+    ];
+    let named = |names: &'static [&'static str]| {
+        names.iter().zip(core).map(|(name, value)| (*name, value.to_owned())).collect::<Vec<_>>()
+    };
+    // Stored once for both groups, under the names of both.
+    let mut out = named(FIELDS);
+    out.extend(named(GROUPED_FIELDS).into_iter().filter(|(name, _)| !FIELDS.contains(name)));
+    out
 }
 
 const COLUMNS: &[Column] = &[

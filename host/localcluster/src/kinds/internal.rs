@@ -19,11 +19,16 @@ enum Node {
     List(Vec<Node>),
 }
 
+/// A value of an internal type on one line.
+pub(super) fn shown(ty: &str, value: &Value) -> String {
+    let mut out = String::new();
+    structure(ty, value, &Value::Null).write(&mut out, None);
+    out
+}
+
 /// A pod template on one line.
 pub(super) fn pod_template(template: &Value) -> String {
-    let mut out = String::new();
-    structure("PodTemplateSpec", template, &Value::Null).write(&mut out, None);
-    out
+    shown("PodTemplateSpec", template)
 }
 
 /// How one value of an internal type differs from another, as a unified diff.

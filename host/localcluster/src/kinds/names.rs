@@ -20,6 +20,16 @@ const CONFIG_KEY_MESSAGE: &str =
 const PERCENT: &str = "[0-9]+%";
 const PERCENT_MESSAGE: &str = "a valid percent string must be a numeric string followed by an ending '%'";
 
+const UNDERSCORED: &str = r"[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?(\.[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?)*";
+const UNDERSCORED_MESSAGE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character";
+const HEADER: &str = "[-A-Za-z0-9]+";
+const HEADER_MESSAGE: &str = "a valid HTTP header must consist of alphanumeric characters or '-'";
+/// Name of a kernel parameter, its parts joined by dots or slashes.
+pub const SYSCTL: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
+const ISCSI: &str =
+    r"iqn\.\d{4}-\d{2}\.([[:alnum:]\-.]+)(:[^,;*&$|\s]+)|eui.[[:alnum:]]{16}|naa.[[:alnum:]]{32}";
+const PATH: &str = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+";
+
 fn anchored(pattern: &str) -> Option<Regex> {
     Regex::new(&format!("^(?:{pattern})$")).ok()
 }
@@ -38,6 +48,11 @@ patterns! {
     VALUE_RE = VALUE;
     CONFIG_KEY_RE = CONFIG_KEY;
     PERCENT_RE = PERCENT;
+    UNDERSCORED_RE = UNDERSCORED;
+    HEADER_RE = HEADER;
+    SYSCTL_RE = SYSCTL;
+    ISCSI_RE = ISCSI;
+    PATH_RE = PATH;
 }
 
 fn fits(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
@@ -217,6 +232,59 @@ pub fn config_key(text: &str) -> Vec<String> {
         ".." => out.push("must not be '..'".into()),
         _ if text.starts_with("..") => out.push("must not start with '..'".into()),
         _ => {}
+    }
+    out
+}
+
+/// A subdomain in which underscores are allowed too.
+pub fn relaxed_subdomain(text: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    if text.len() > 253 {
+        out.push(max_length(253));
+    }
+    if !fits(&UNDERSCORED_RE, text) {
+        out.push(regex_error(UNDERSCORED_MESSAGE, UNDERSCORED, &["example.com"]));
+    }
+    out
+}
+
+/// Name of an environment variable.
+pub fn variable(text: &str) -> Vec<String> {
+    if text.chars().all(|c| c != '=' && (' '..='~').contains(&c)) {
+        return Vec::new();
+    }
+    vec![
+        "a valid environment variable name must consist only of printable ASCII characters other than '='"
+            .into(),
+    ]
+}
+
+/// Name of an HTTP header.
+pub fn http_header(text: &str) -> Vec<String> {
+    if fits(&HEADER_RE, text) {
+        return Vec::new();
+    }
+    vec![regex_error(HEADER_MESSAGE, HEADER, &["X-Header-Name"])]
+}
+
+/// Whether a kernel parameter may be called so.
+pub fn sysctl(text: &str) -> bool {
+    text.len() <= 253 && fits(&SYSCTL_RE, text)
+}
+
+/// Whether it is the name of an iSCSI node.
+pub fn iscsi_name(text: &str) -> bool {
+    fits(&ISCSI_RE, text)
+}
+
+/// A path behind a domain, as `acme.io/foo`; each error with the part that is wrong.
+pub fn domain_path(text: &str) -> Vec<(String, String)> {
+    let Some((host, path)) = text.split_once('/').filter(|(h, p)| !h.is_empty() && !p.is_empty()) else {
+        return vec![(text.into(), "must be a domain-prefixed path (such as \"acme.io/foo\")".into())];
+    };
+    let mut out: Vec<_> = subdomain(host).into_iter().map(|m| (host.to_owned(), m)).collect();
+    if !fits(&PATH_RE, path) {
+        out.push((path.into(), format!("Invalid path (regex used for validation is '{PATH}')")));
     }
     out
 }

@@ -49,8 +49,20 @@ pub(super) fn spec() -> Spec {
         },
         validate: |object| {
             let mut out = Vec::new();
-            pod_validation::spec(&mut out, &object["spec"], "spec");
+            pod_validation::pod(&mut out, object);
             token_volumes(&mut out, &object["spec"]);
+            out
+        },
+        validate_create: |object| {
+            let mut out = Vec::new();
+            let spec = &object["spec"];
+            if !empty(&spec["ephemeralContainers"]) {
+                out.push(FieldError::forbidden("spec.ephemeralContainers", "cannot be set on create"));
+            }
+            if !text(spec, "nodeName").is_empty() && !items(spec, "schedulingGates").is_empty() {
+                let detail = "cannot be set until all schedulingGates have been cleared";
+                out.push(FieldError::forbidden("spec.nodeName", detail));
+            }
             out
         },
         validate_update,

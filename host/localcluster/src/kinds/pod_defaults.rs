@@ -160,11 +160,6 @@ fn volume(volume: &mut Value) {
             fill(it, "defaultMode", MODE);
         }
     }
-    if let Some(it) = present(volume, "hostPath") {
-        if it["type"].is_null() {
-            set(it, "type", "");
-        }
-    }
     if let Some(it) = present(volume, "downwardAPI") {
         fill(it, "defaultMode", MODE);
         downward_items(it);
@@ -178,6 +173,23 @@ fn volume(volume: &mut Value) {
             if let Some(token) = present(source, "serviceAccountToken") {
                 fill(token, "expirationSeconds", 3600);
             }
+        }
+    }
+    volume_source(volume);
+    if let Some(claim) = present(volume, "ephemeral").and_then(|e| present(e, "volumeClaimTemplate")) {
+        fill(child(claim, "spec"), "volumeMode", "Filesystem");
+    }
+    if let Some(image) = present(volume, "image") {
+        let policy = pull_policy(text(image, "reference"));
+        fill(image, "pullPolicy", policy);
+    }
+}
+
+/// Defaults of sources that PersistentVolumes have too.
+pub(super) fn volume_source(volume: &mut Value) {
+    if let Some(it) = present(volume, "hostPath") {
+        if it["type"].is_null() {
+            set(it, "type", "");
         }
     }
     if let Some(it) = present(volume, "iscsi") {
@@ -197,13 +209,6 @@ fn volume(volume: &mut Value) {
     if let Some(it) = present(volume, "scaleIO") {
         fill(it, "storageMode", "ThinProvisioned");
         fill(it, "fsType", "xfs");
-    }
-    if let Some(claim) = present(volume, "ephemeral").and_then(|e| present(e, "volumeClaimTemplate")) {
-        fill(child(claim, "spec"), "volumeMode", "Filesystem");
-    }
-    if let Some(image) = present(volume, "image") {
-        let policy = pull_policy(text(image, "reference"));
-        fill(image, "pullPolicy", policy);
     }
 }
 

@@ -3,12 +3,11 @@
 use serde_json::{Value, json};
 
 use super::meta::{invalid_all, labels};
-use super::names;
-use super::pod_probes::{lifecycle, probe};
 use super::pod_scheduling::{affinity, tolerations, topology};
-use super::resources;
 use super::value::{empty, entries, int, items, text};
-use crate::status::FieldError;
+use super::volume_sources::{self, Owner};
+use super::{internal, names, pod_containers, pod_dns, pod_security, resources};
+use crate::status::{FieldError, FieldReason};
 
 const PORT: &str = "must be between 1 and 65535, inclusive";
 
@@ -26,41 +25,50 @@ pub fn template(out: &mut Vec<FieldError>, template: &Value, path: &str) {
     }
 }
 
-/// Checks a `PodSpec` at `path`.
+/// A pod while it is checked.
+pub(super) struct PodView<'a> {
+    /// Its spec.
+    pub(super) spec: &'a Value,
+    /// Where that is.
+    pub(super) path: &'a str,
+    /// Volumes with nothing wrong about them; only these can be mounted.
+    pub(super) volumes: Vec<&'a Value>,
+}
+
+/// Checks the `PodSpec` of a pod.
+pub fn pod(out: &mut Vec<FieldError>, pod: &Value) {
+    check(out, &pod["spec"], "spec", Some(text(&pod["metadata"], "name")));
+    pod_containers::padded_images(out, &pod["spec"], "spec");
+}
+
+/// Checks the `PodSpec` of a template at `path`.
 pub fn spec(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
-    let volumes = volumes(out, spec, path);
-    containers(out, spec, path, &volumes);
-    init_containers(out, spec, path, &volumes);
-    host_ports(out, spec, path);
+    check(out, spec, path, None);
+}
+
+fn check(out: &mut Vec<FieldError>, spec: &Value, path: &str, pod: Option<&str>) {
+    let view = PodView { spec, path, volumes: volumes(out, spec, path, pod) };
+    claims(out, spec, path);
+    pod_containers::regular(out, &view);
+    pod_containers::init(out, &view);
+    pod_containers::ephemeral(out, &view);
+    if !spec["resources"].is_null() {
+        resources::of_pod(out, spec, &format!("{path}.resources"));
+    }
+    host_ports(out, spec, path, pod.is_some());
     one_of(out, spec, path, "restartPolicy", &["Always", "OnFailure", "Never"]);
     let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     one_of(out, spec, path, "dnsPolicy", &policies);
     labels(out, spec, "nodeSelector", &format!("{path}.nodeSelector"));
-    for (i, secret) in items(spec, "imagePullSecrets").iter().enumerate() {
-        if text(secret, "name").is_empty() {
-            out.push(FieldError::required(format!("{path}.imagePullSecrets[{i}].name"), ""));
-        }
-    }
+    pod_security::pod(out, spec, path);
     affinity(out, &spec["affinity"], &format!("{path}.affinity"));
-    for (i, gate) in items(spec, "readinessGates").iter().enumerate() {
-        let field = format!("{path}.readinessGates[{i}].conditionType");
-        let ty = text(gate, "conditionType");
-        invalid_all(out, &field, &json!(ty), names::qualified_name(ty));
-    }
-    for (i, gate) in items(spec, "schedulingGates").iter().enumerate() {
-        let field = format!("{path}.schedulingGates[{i}]");
-        let name = text(gate, "name");
-        invalid_all(out, &field, &json!(name), names::qualified_name(name));
-    }
+    pod_dns::config(out, spec, path);
+    gates(out, spec, path);
     topology(out, spec, path);
-    for (key, check) in
-        [("serviceAccountName", names::subdomain as fn(&str) -> Vec<String>), ("nodeName", names::subdomain)]
-    {
-        let name = text(spec, key);
-        if !name.is_empty() {
-            invalid_all(out, &format!("{path}.{key}"), &json!(name), check(name));
-        }
-    }
+    pod_security::host_users(out, spec, path);
+    pod_dns::hostname_override(out, spec, path);
+    named(out, spec, path, "serviceAccountName", names::subdomain);
+    named(out, spec, path, "nodeName", names::subdomain);
     if let Some(seconds) = spec["activeDeadlineSeconds"].as_i64() {
         if !(1..=i64::from(i32::MAX)).contains(&seconds) {
             let detail = "must be between 1 and 2147483647, inclusive";
@@ -68,20 +76,78 @@ pub fn spec(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
             out.push(FieldError::invalid(field, &json!(seconds), detail));
         }
     }
-    for key in ["hostname", "subdomain"] {
-        let name = text(spec, key);
-        if !name.is_empty() {
-            invalid_all(out, &format!("{path}.{key}"), &json!(name), names::label(name));
-        }
-    }
+    named(out, spec, path, "hostname", names::label);
+    named(out, spec, path, "subdomain", names::label);
     tolerations(out, spec, path);
-    let class = text(spec, "priorityClassName");
-    if !class.is_empty() {
-        let field = format!("{path}.priorityClassName");
-        invalid_all(out, &field, &json!(class), names::subdomain(class));
-    }
+    pod_dns::aliases(out, spec, path);
+    named(out, spec, path, "priorityClassName", names::subdomain);
+    named(out, spec, path, "runtimeClassName", names::subdomain);
     if !spec["preemptionPolicy"].is_null() {
         one_of(out, spec, path, "preemptionPolicy", &["PreemptLowerPriority", "Never"]);
+    }
+    if !spec["overhead"].is_null() {
+        let limits = json!({"limits": spec["overhead"]});
+        resources::requirements(out, &limits, &format!("{path}.overhead"));
+    }
+    pod_security::operating_system(out, spec, path);
+}
+
+fn named(out: &mut Vec<FieldError>, spec: &Value, path: &str, key: &str, rule: fn(&str) -> Vec<String>) {
+    let name = text(spec, key);
+    if !name.is_empty() {
+        invalid_all(out, &format!("{path}.{key}"), &json!(name), rule(name));
+    }
+}
+
+fn gates(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
+    for (i, gate) in items(spec, "readinessGates").iter().enumerate() {
+        let field = format!("{path}.readinessGates[{i}].conditionType");
+        let ty = text(gate, "conditionType");
+        invalid_all(out, &field, &json!(ty), names::qualified_name(ty));
+    }
+    let all = items(spec, "schedulingGates");
+    for (i, gate) in all.iter().enumerate() {
+        let field = format!("{path}.schedulingGates[{i}]");
+        let name = text(gate, "name");
+        invalid_all(out, &field, &json!(name), names::qualified_name(name));
+        if all[..i].contains(gate) {
+            out.push(FieldError::duplicate(field, &json!(name)));
+        }
+    }
+}
+
+fn claims(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
+    let all = items(spec, "resourceClaims");
+    for (i, claim) in all.iter().enumerate() {
+        let here = format!("{path}.resourceClaims[{i}]");
+        let field = format!("{here}.name");
+        match text(claim, "name") {
+            "" => out.push(FieldError::required(field, "")),
+            name if all[..i].iter().any(|c| text(c, "name") == name) => {
+                out.push(FieldError::duplicate(field, &json!(name)));
+            }
+            name => invalid_all(out, &field, &json!(name), names::label(name)),
+        }
+        let keys = ["resourceClaimName", "resourceClaimTemplateName"];
+        let mut refuse = |detail: &str| {
+            let shown = internal::shown("PodResourceClaim", claim);
+            let message = format!("Invalid value: {shown}: {detail}");
+            out.push(FieldError::raw(FieldReason::Invalid, &here, message));
+        };
+        match keys.map(|key| claim[key].is_null()) {
+            [false, false] => {
+                refuse("at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified");
+            }
+            [true, true] => {
+                refuse("must specify one of: `resourceClaimName`, `resourceClaimTemplateName`");
+            }
+            _ => {}
+        }
+        for key in keys {
+            if let Some(name) = claim[key].as_str() {
+                invalid_all(out, &format!("{here}.{key}"), &json!(name), names::subdomain(name));
+            }
+        }
     }
 }
 
@@ -95,133 +161,44 @@ pub fn one_of(out: &mut Vec<FieldError>, parent: &Value, path: &str, key: &str, 
     }
 }
 
-fn volumes(out: &mut Vec<FieldError>, spec: &Value, path: &str) -> Vec<String> {
-    let mut seen: Vec<String> = Vec::new();
-    for (i, volume) in items(spec, "volumes").iter().enumerate() {
+fn volumes<'a>(out: &mut Vec<FieldError>, spec: &'a Value, path: &str, pod: Option<&str>) -> Vec<&'a Value> {
+    let all = items(spec, "volumes");
+    let pod = pod.filter(|name| !name.is_empty());
+    let claim_of = |volume: &Value| pod.map(|pod| format!("{pod}-{}", text(volume, "name")));
+    let mut sound: Vec<&Value> = Vec::new();
+    for (i, volume) in all.iter().enumerate() {
         let here = format!("{path}.volumes[{i}]");
-        let sources = volume.as_object().map_or(0, |v| v.keys().filter(|k| *k != "name").count());
-        if sources == 0 {
-            out.push(FieldError::required(&here, "must specify a volume type"));
-        }
-        for source in volume.as_object().into_iter().flatten().map(|v| v.0).filter(|k| *k != "name").skip(1) {
-            let detail = "may not specify more than 1 volume type";
-            out.push(FieldError::forbidden(format!("{here}.{source}"), detail));
-        }
-        for (source, key, field) in [
-            ("configMap", "name", "configMap.name"),
-            ("secret", "secretName", "secret.secretName"),
-            ("persistentVolumeClaim", "claimName", "persistentVolumeClaim.claimName"),
-            ("hostPath", "path", "hostPath.path"),
-        ] {
-            if sources == 1 && !volume[source].is_null() && text(&volume[source], key).is_empty() {
-                out.push(FieldError::required(format!("{here}.{field}"), ""));
-            }
-        }
-        let name = text(volume, "name");
+        let mut wrong = Vec::new();
+        volume_sources::check(&mut wrong, volume, &here, Owner::Pod);
         let field = format!("{here}.name");
-        let wrong = names::label(name);
+        let name = text(volume, "name");
+        if let (Some(claim), false) = (claim_of(volume), volume["ephemeral"].is_null() || name.is_empty()) {
+            for message in names::subdomain(&claim) {
+                let detail = format!("PVC name {claim:?}: {message}");
+                wrong.push(FieldError::invalid(&field, &json!(name), &detail));
+            }
+        }
         if name.is_empty() {
-            out.push(FieldError::required(field, ""));
-        } else if !wrong.is_empty() {
-            invalid_all(out, &field, &json!(name), wrong);
-        } else if seen.iter().any(|s| s == name) {
-            out.push(FieldError::duplicate(field, &json!(name)));
+            wrong.push(FieldError::required(&field, ""));
+        } else {
+            invalid_all(&mut wrong, &field, &json!(name), names::label(name));
         }
-        seen.push(name.to_owned());
-    }
-    seen
-}
-
-fn containers(out: &mut Vec<FieldError>, spec: &Value, path: &str, volumes: &[String]) {
-    let all = items(spec, "containers");
-    if all.is_empty() {
-        out.push(FieldError::required(format!("{path}.containers"), ""));
-        return;
-    }
-    let mut seen: Vec<&str> = Vec::new();
-    for (i, it) in all.iter().enumerate() {
-        let here = format!("{path}.containers[{i}]");
-        container(out, it, &here, volumes);
-        let name = text(it, "name");
-        if seen.contains(&name) {
-            out.push(FieldError::duplicate(format!("{here}.name"), &json!(name)));
+        if sound.iter().any(|v| text(v, "name") == name) {
+            wrong.push(FieldError::duplicate(&field, &json!(name)));
         }
-        seen.push(name);
-        lifecycle(out, it, &here);
-        for kind in ["livenessProbe", "readinessProbe", "startupProbe"] {
-            probe(out, &it[kind], &format!("{here}.{kind}"), kind);
+        if wrong.is_empty() {
+            sound.push(volume);
+        }
+        out.append(&mut wrong);
+        let claim = text(&volume["persistentVolumeClaim"], "claimName");
+        let made = |v: &Value| !v["ephemeral"].is_null() && claim_of(v).as_deref() == Some(claim);
+        if !claim.is_empty() && all.iter().any(made) {
+            let field = format!("{here}.persistentVolumeClaim.claimName");
+            let detail = "must not reference a PVC that gets created for an ephemeral volume";
+            out.push(FieldError::invalid(field, &json!(claim), detail));
         }
     }
-}
-
-fn init_containers(out: &mut Vec<FieldError>, spec: &Value, path: &str, volumes: &[String]) {
-    let mut seen: Vec<&str> = items(spec, "containers").iter().map(|c| text(c, "name")).collect();
-    for (i, it) in items(spec, "initContainers").iter().enumerate() {
-        let here = format!("{path}.initContainers[{i}]");
-        container(out, it, &here, volumes);
-        let name = text(it, "name");
-        if seen.contains(&name) {
-            out.push(FieldError::duplicate(format!("{here}.name"), &json!(name)));
-        }
-        seen.push(name);
-        let sidecar = text(it, "restartPolicy") == "Always";
-        for kind in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
-            if !it[kind].is_null() && !sidecar {
-                let detail = "may not be set for init containers without restartPolicy=Always";
-                out.push(FieldError::forbidden(format!("{here}.{kind}"), detail));
-            }
-        }
-        if sidecar {
-            for kind in ["livenessProbe", "readinessProbe", "startupProbe"] {
-                probe(out, &it[kind], &format!("{here}.{kind}"), kind);
-            }
-        }
-    }
-}
-
-fn container(out: &mut Vec<FieldError>, it: &Value, path: &str, volumes: &[String]) {
-    let name = text(it, "name");
-    if name.is_empty() {
-        out.push(FieldError::required(format!("{path}.name"), ""));
-    } else {
-        invalid_all(out, &format!("{path}.name"), &json!(name), names::label(name));
-    }
-    if text(it, "image").is_empty() {
-        out.push(FieldError::required(format!("{path}.image"), ""));
-    }
-    let policies = ["File", "FallbackToLogsOnError"];
-    one_of(out, it, path, "terminationMessagePolicy", &policies);
-    ports(out, it, path);
-    env(out, it, path);
-    mounts(out, it, path, volumes);
-    one_of(out, it, path, "imagePullPolicy", &["Always", "IfNotPresent", "Never"]);
-    resources::requirements(out, &it["resources"], &format!("{path}.resources"));
-}
-
-fn ports(out: &mut Vec<FieldError>, it: &Value, path: &str) {
-    let mut seen: Vec<&str> = Vec::new();
-    for (i, port) in items(it, "ports").iter().enumerate() {
-        let here = format!("{path}.ports[{i}]");
-        let name = text(port, "name");
-        if !name.is_empty() {
-            let wrong = names::port_name(name);
-            if !wrong.is_empty() {
-                invalid_all(out, &format!("{here}.name"), &json!(name), wrong);
-            } else if seen.contains(&name) {
-                out.push(FieldError::duplicate(format!("{here}.name"), &json!(name)));
-            } else {
-                seen.push(name);
-            }
-        }
-        match int(port, "containerPort") {
-            0 => out.push(FieldError::required(format!("{here}.containerPort"), "")),
-            number => port_number(out, &format!("{here}.containerPort"), number),
-        }
-        if int(port, "hostPort") != 0 {
-            port_number(out, &format!("{here}.hostPort"), int(port, "hostPort"));
-        }
-        one_of(out, port, &here, "protocol", &["SCTP", "TCP", "UDP"]);
-    }
+    sound
 }
 
 /// A port number in range.
@@ -231,92 +208,14 @@ pub fn port_number(out: &mut Vec<FieldError>, field: &str, number: i64) {
     }
 }
 
-fn env(out: &mut Vec<FieldError>, it: &Value, path: &str) {
-    for (i, var) in items(it, "env").iter().enumerate() {
-        let here = format!("{path}.env[{i}]");
-        let name = text(var, "name");
-        if name.is_empty() {
-            out.push(FieldError::required(format!("{here}.name"), ""));
-        } else if !name.chars().all(|c| c != '=' && (' '..='~').contains(&c)) {
-            let detail = "a valid environment variable name must consist only of printable ASCII characters other than '='";
-            out.push(FieldError::invalid(format!("{here}.name"), &json!(name), detail));
-        }
-        let Some(from) = var["valueFrom"].as_object() else { continue };
-        if let Some(path) = var["valueFrom"]["fieldRef"]["fieldPath"].as_str() {
-            let field = format!("{here}.valueFrom.fieldRef.fieldPath");
-            if path.is_empty() {
-                out.push(FieldError::required(field, ""));
-            } else if !is_pod_field(path) {
-                let detail = format!("error converting fieldPath: field label not supported: {path}");
-                out.push(FieldError::invalid(field, &json!(path), &detail));
-            }
-        }
-        let field = format!("{here}.valueFrom");
-        if from.is_empty() {
-            let detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`";
-            out.push(FieldError::invalid(&field, &json!(""), detail));
-        } else if !text(var, "value").is_empty() {
-            let detail = "may not be specified when `value` is not empty";
-            out.push(FieldError::invalid(&field, &json!(""), detail));
-        } else if from.len() > 1 {
-            let detail = "may not have more than one field specified at a time";
-            out.push(FieldError::invalid(&field, &json!(""), detail));
-        }
-    }
-}
-
-/// Fields of its own that a pod may hand to its containers.
-fn is_pod_field(path: &str) -> bool {
-    const FIELDS: [&str; 14] = [
-        "metadata.name",
-        "metadata.namespace",
-        "metadata.uid",
-        "metadata.annotations",
-        "metadata.labels",
-        "spec.nodeName",
-        "spec.restartPolicy",
-        "spec.serviceAccountName",
-        "spec.schedulerName",
-        "status.phase",
-        "status.hostIP",
-        "status.hostIPs",
-        "status.podIP",
-        "status.podIPs",
-    ];
-    let subscripted =
-        |map: &str| path.strip_prefix(map).is_some_and(|key| key.starts_with("['") && key.ends_with("']"));
-    FIELDS.contains(&path) || subscripted("metadata.annotations") || subscripted("metadata.labels")
-}
-
-fn mounts(out: &mut Vec<FieldError>, it: &Value, path: &str, volumes: &[String]) {
-    let mut seen: Vec<&str> = Vec::new();
-    for (i, mount) in items(it, "volumeMounts").iter().enumerate() {
-        let here = format!("{path}.volumeMounts[{i}]");
-        let (name, at) = (text(mount, "name"), text(mount, "mountPath"));
-        if name.is_empty() {
-            out.push(FieldError::required(format!("{here}.name"), ""));
-        }
-        if !volumes.iter().any(|v| v == name) {
-            out.push(FieldError::not_found(format!("{here}.name"), &json!(name)));
-        }
-        if at.is_empty() {
-            out.push(FieldError::required(format!("{here}.mountPath"), ""));
-        }
-        if seen.contains(&at) {
-            out.push(FieldError::invalid(format!("{here}.mountPath"), &json!(at), "must be unique"));
-        }
-        seen.push(at);
-    }
-}
-
-fn host_ports(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
+fn host_ports(out: &mut Vec<FieldError>, spec: &Value, path: &str, of_pod: bool) {
     if spec["hostNetwork"] != true {
         return;
     }
     for (i, it) in items(spec, "containers").iter().enumerate() {
         for (j, port) in items(it, "ports").iter().enumerate() {
             let (host, inner) = (int(port, "hostPort"), int(port, "containerPort"));
-            if host != inner {
+            if (of_pod || host != 0) && host != inner {
                 let field = format!("{path}.containers[{i}].ports[{j}].hostPort");
                 let detail = "must match `containerPort` when `hostNetwork` is true";
                 out.push(FieldError::invalid(field, &json!(host), detail));

@@ -16,41 +16,243 @@ pub fn quantity(value: &Value) -> Quantity {
     }
 }
 
-/// Checks `resources` of a container.
+/// Checks limits and requests of a container.
 pub fn requirements(out: &mut Vec<FieldError>, resources: &Value, path: &str) {
+    amounts(out, resources, path, container_resource);
+}
+
+fn amounts(
+    out: &mut Vec<FieldError>,
+    resources: &Value,
+    path: &str,
+    name_rule: fn(&mut Vec<FieldError>, &str, &str),
+) {
     for (name, amount) in entries(resources, "limits") {
-        one(out, name, amount, &format!("{path}.limits"));
+        let field = format!("{path}.limits[{name}]");
+        name_rule(out, name, &field);
+        amount_of(out, name, amount, &field);
+        page_size(out, name, amount, &field);
     }
+    let requests = format!("{path}.requests");
     for (name, amount) in entries(resources, "requests") {
-        one(out, name, amount, &format!("{path}.requests"));
+        let field = format!("{requests}[{name}]");
+        name_rule(out, name, &field);
+        amount_of(out, name, amount, &field);
         let limit = &resources["limits"][name];
-        if !limit.is_null() && quantity(amount) > quantity(limit) {
-            let detail =
-                format!("must be less than or equal to {name} limit of {}", limit.as_str().unwrap_or(""));
-            out.push(FieldError::invalid(format!("{path}.requests"), amount, &detail));
+        let shared = may_overcommit(name);
+        if limit.is_null() {
+            if !shared {
+                let detail = "Limit must be set for non overcommitable resources";
+                out.push(FieldError::required(format!("{path}.limits"), detail));
+            }
+        } else {
+            let relation = if !shared && quantity(amount) != quantity(limit) {
+                "equal to"
+            } else if quantity(amount) > quantity(limit) {
+                "less than or equal to"
+            } else {
+                ""
+            };
+            if !relation.is_empty() {
+                let limit = limit.as_str().unwrap_or("");
+                let detail = format!("must be {relation} {name} limit of {limit}");
+                out.push(FieldError::invalid(&requests, amount, &detail));
+            }
+        }
+        page_size(out, name, amount, &field);
+    }
+    let any = |wanted: fn(&str) -> bool| {
+        ["limits", "requests"].iter().any(|key| entries(resources, key).any(|(name, _)| wanted(name)))
+    };
+    if any(is_pages) && !any(|name| matches!(name, "cpu" | "memory")) {
+        out.push(FieldError::forbidden(path, "HugePages require cpu or memory"));
+    }
+}
+
+fn is_pages(name: &str) -> bool {
+    name.starts_with("hugepages-")
+}
+
+/// Whether a name belongs to Kubernetes itself.
+pub(super) fn is_native(name: &str) -> bool {
+    !name.contains('/') || name.contains("kubernetes.io/")
+}
+
+fn may_overcommit(name: &str) -> bool {
+    is_native(name) && !is_pages(name)
+}
+
+/// Whether a name is that of an extended resource.
+pub(super) fn is_extended(name: &str) -> bool {
+    !is_native(name)
+        && !name.starts_with("requests.")
+        && names::qualified_name(&format!("requests.{name}")).is_empty()
+}
+
+/// The name of any resource; without a domain it must be one of the known.
+pub(super) fn resource_name(out: &mut Vec<FieldError>, name: &str, field: &str) {
+    const STANDARD: [&str; 20] = [
+        "cpu",
+        "memory",
+        "ephemeral-storage",
+        "requests.cpu",
+        "requests.memory",
+        "requests.ephemeral-storage",
+        "limits.cpu",
+        "limits.memory",
+        "limits.ephemeral-storage",
+        "pods",
+        "resourcequotas",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "storage",
+        "requests.storage",
+        "services.nodeports",
+        "services.loadbalancers",
+    ];
+    let wrong = names::qualified_name(name);
+    if !wrong.is_empty() {
+        invalid_all(out, field, &json!(name), wrong);
+        return;
+    }
+    let known = STANDARD.contains(&name)
+        || ["hugepages-", "requests.hugepages-"].iter().any(|prefix| name.starts_with(prefix));
+    if !name.contains('/') && !known {
+        let detail = "must be a standard resource type or fully qualified";
+        out.push(FieldError::invalid(field, &json!(name), detail));
+    }
+}
+
+fn container_resource(out: &mut Vec<FieldError>, name: &str, field: &str) {
+    resource_name(out, name, field);
+    if !name.contains('/') {
+        if !matches!(name, "cpu" | "memory" | "ephemeral-storage") && !is_pages(name) {
+            let detail = "must be a standard resource for containers";
+            out.push(FieldError::invalid(field, &json!(name), detail));
+        }
+    } else if !is_native(name) && !is_extended(name) {
+        let detail = "doesn't follow extended resource name standard";
+        out.push(FieldError::invalid(field, &json!(name), detail));
+    }
+}
+
+fn pod_resource(out: &mut Vec<FieldError>, name: &str, field: &str) {
+    let before = out.len();
+    resource_name(out, name, field);
+    if out.len() == before && !matches!(name, "cpu" | "memory") && !is_pages(name) {
+        let known = ["cpu", "hugepages-", "memory"];
+        out.push(FieldError::not_supported(field, &json!(name), &known));
+    }
+}
+
+/// The amount of a resource: not negative, and whole where it is counted.
+pub(super) fn amount_of(out: &mut Vec<FieldError>, name: &str, amount: &Value, field: &str) {
+    const COUNTED: [&str; 9] = [
+        "pods",
+        "resourcequotas",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+    ];
+    let value = quantity(amount);
+    if value.is_negative() {
+        out.push(FieldError::invalid(field, amount, "must be greater than or equal to 0"));
+    }
+    if (COUNTED.contains(&name) || is_extended(name)) && value.milli_value() % 1000 != 0 {
+        out.push(FieldError::invalid(field, amount, "must be an integer"));
+    }
+}
+
+/// Pages come in whole numbers.
+fn page_size(out: &mut Vec<FieldError>, name: &str, amount: &Value, field: &str) {
+    let Some(size) = name.strip_prefix("hugepages-").and_then(Quantity::parse) else { return };
+    if size.value() > 0 && quantity(amount).value() % size.value() != 0 {
+        let detail = format!("{} is not positive integer multiple of {}", quantity(amount), size);
+        out.push(FieldError::invalid(field, amount, &detail));
+    }
+}
+
+/// Claims that a container uses must be the pod's.
+pub(super) fn claims(out: &mut Vec<FieldError>, resources: &Value, path: &str, pod: &Value) {
+    let mut known: Vec<&str> = items(pod, "resourceClaims").iter().map(|c| text(c, "name")).collect();
+    known.retain(|name| !name.is_empty());
+    known.sort_unstable();
+    let mut seen: Vec<String> = Vec::new();
+    for (i, claim) in items(resources, "claims").iter().enumerate() {
+        let field = format!("{path}[{i}]");
+        let (name, request) = (text(claim, "name"), text(claim, "request"));
+        if name.is_empty() {
+            out.push(FieldError::required(field, ""));
+            continue;
+        }
+        if seen.iter().any(|s| s == name) {
+            out.push(FieldError::duplicate(&field, &json!(name)));
+        } else {
+            let mut key = name.to_owned();
+            if !request.is_empty() {
+                invalid_all(out, &format!("{field}.request"), &json!(request), names::label(request));
+                key = format!("{name}/{request}");
+            }
+            if seen.contains(&key) {
+                out.push(FieldError::duplicate(&field, &json!(key)));
+            } else if request.is_empty() {
+                for _ in seen.iter().filter(|s| s.split_once('/').is_some_and(|(n, _)| n == name)) {
+                    out.push(FieldError::duplicate(&field, &json!(name)));
+                }
+            }
+            seen.push(key);
+        }
+        if !known.contains(&name) {
+            let rest = if known.is_empty() {
+                " which is empty".to_owned()
+            } else {
+                format!(": {}", known.join(", "))
+            };
+            let message =
+                format!("Not found: {name:?}: must be one of the names in pod.spec.resourceClaims{rest}");
+            out.push(FieldError::raw(crate::status::FieldReason::NotFound, field, message));
         }
     }
 }
 
-fn one(out: &mut Vec<FieldError>, name: &str, amount: &Value, path: &str) {
-    let field = format!("{path}[{name}]");
-    invalid_all(out, &field, &json!(name), names::qualified_name(name));
-    const STANDARD: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-    if !name.contains('/') && !STANDARD.contains(&name) && !name.starts_with("hugepages-") {
-        out.push(FieldError::invalid(
-            &field,
-            &json!(name),
-            "must be a standard resource type or fully qualified",
-        ));
-        out.push(FieldError::invalid(&field, &json!(name), "must be a standard resource for containers"));
+/// Checks `resources` of a whole pod against those of its containers.
+pub(super) fn of_pod(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
+    let resources = &spec["resources"];
+    if text(&spec["os"], "name") == "windows" {
+        out.push(FieldError::forbidden(path, "may not be set for a windows pod"));
+        return;
     }
-    let amount_value = quantity(amount);
-    if amount_value.is_negative() {
-        out.push(FieldError::invalid(&field, amount, "must be greater than or equal to 0"));
+    if !resources["claims"].is_null() {
+        let detail = "claims may not be set for Resources at pod-level";
+        out.push(FieldError::forbidden(format!("{path}.claims"), detail));
     }
-    let integer = name.contains('/') && !name.starts_with("kubernetes.io/");
-    if integer && !amount_value.is_whole() {
-        out.push(FieldError::invalid(&field, amount, "must be an integer"));
+    amounts(out, resources, path, pod_resource);
+    for (name, amount) in entries(resources, "requests") {
+        let Some(total) = pod_total(spec, "requests", name) else { continue };
+        if total > quantity(amount) {
+            let detail = format!("must be greater than or equal to aggregate container requests of {total}");
+            out.push(FieldError::invalid(format!("{path}.requests[{name}]"), amount, &detail));
+        }
+    }
+    for list in ["containers", "initContainers"] {
+        for (i, container) in items(spec, list).iter().enumerate() {
+            for (name, limit) in entries(&container["resources"], "limits") {
+                let whole = &resources["limits"][name];
+                if !whole.is_null() && quantity(limit) > quantity(whole) {
+                    let base = path.strip_suffix(".resources").unwrap_or(path);
+                    let field = format!("{base}.{list}[{i}].resources.limits[{name}]");
+                    let detail = format!("must be less than or equal to pod limits of {}", quantity(whole));
+                    out.push(FieldError::invalid(field, limit, &detail));
+                }
+            }
+        }
     }
 }
 

@@ -83,6 +83,8 @@ pub struct Spec {
     pub update: fn(&Ctx<'_>, &str, &Value, &mut Value) -> Result<(), Status>,
     /// Checks content.
     pub validate: fn(&Value) -> Vec<FieldError>,
+    /// Checks a new object, besides `validate`.
+    pub validate_create: fn(&Value) -> Vec<FieldError>,
     /// Checks a change of the main resource, besides `validate`.
     pub validate_update: fn(&Value, &Value) -> Vec<FieldError>,
     /// Checks a change through a subresource.
@@ -129,6 +131,7 @@ impl Spec {
             create: |_, _| Ok(()),
             update: |_, _, _, _| Ok(()),
             validate: |_| Vec::new(),
+            validate_create: |_| Vec::new(),
             validate_update: |_, _| Vec::new(),
             validate_sub: |_, _, _| Vec::new(),
             field_names: &[],
@@ -253,6 +256,7 @@ impl Strategy for Builtin {
             out.extend(meta::core_finalizers(object));
         }
         out.extend((self.spec.validate)(object));
+        out.extend((self.spec.validate_create)(object));
         out
     }
 

@@ -10,7 +10,7 @@ use super::pod_defaults;
 use super::pod_validation;
 use super::scale::Scale;
 use super::spec::{Generation, Spec};
-use super::value::{child, empty, fill, int, items, items_mut, set, text};
+use super::value::{child, empty, fill, int, items, items_mut, remove, set, text};
 use super::volumes;
 use crate::status::{FieldError, FieldReason};
 use crate::table::{AGE, Column, Columns, NAME, age, column, containers, name, wide};
@@ -65,8 +65,11 @@ fn validate(object: &Value) -> Vec<FieldError> {
     match text(strategy, "type") {
         "OnDelete" if !strategy["rollingUpdate"].is_null() => {
             let detail = "only allowed for updateStrategy 'RollingUpdate'";
+            let fields = ["partition", "maxUnavailable"];
+            let shown = internal::capitalised(&fields, &strategy["rollingUpdate"]);
+            let message = format!("Invalid value: {shown}: {detail}");
             let field = "spec.updateStrategy.rollingUpdate";
-            out.push(FieldError::invalid(field, &strategy["rollingUpdate"], detail));
+            out.push(FieldError::raw(FieldReason::Invalid, field, message));
         }
         "OnDelete" => {}
         "RollingUpdate" => {
@@ -83,8 +86,12 @@ fn validate(object: &Value) -> Vec<FieldError> {
         let value = &spec["persistentVolumeClaimRetentionPolicy"][key];
         if !matches!(value.as_str(), Some("Retain" | "Delete") | None) {
             let field = format!("spec.persistentVolumeClaimRetentionPolicy.{key}");
-            out.push(FieldError::not_supported(field, value, &["Delete", "Retain"]));
+            out.push(FieldError::not_supported(field, value, &["Retain", "Delete"]));
         }
+    }
+    for (i, claim) in items(spec, "volumeClaimTemplates").iter().enumerate() {
+        let path = format!("spec.volumeClaimTemplates[{i}]");
+        volumes::claim_spec(&mut out, &claim["spec"], &format!("{path}.spec"));
     }
     non_negative(&mut out, "spec.replicas", int(spec, "replicas"));
     non_negative(&mut out, "spec.minReadySeconds", int(spec, "minReadySeconds"));
@@ -140,6 +147,10 @@ fn with_claims(spec: &Value) -> Value {
     }
     if !volumes.is_empty() {
         set(child(&mut template, "spec"), "volumes", volumes);
+    }
+    // The controller sets both.
+    for key in ["hostname", "subdomain"] {
+        remove(&mut template["spec"], key);
     }
     template
 }
@@ -204,7 +215,7 @@ mod tests {
         let mut object = json!({"spec": {
             "selector": {"matchLabels": {"a": "b"}},
             "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i", "volumeMounts": [{"name": "d", "mountPath": "/d"}]}]}},
-            "volumeClaimTemplates": [{"metadata": {"name": "d"}, "spec": {}}],
+            "volumeClaimTemplates": [{"metadata": {"name": "d"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}],
         }});
         defaults(&mut object);
         assert_eq!(validate(&object), Vec::new());

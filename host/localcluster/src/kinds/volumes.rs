@@ -5,11 +5,14 @@ use serde_json::{Value, json};
 use super::internal;
 use super::meta::{immutable, invalid_all};
 use super::names;
-use super::pod_validation::one_of;
+use super::pod_defaults;
+use super::pod_scheduling::node_selector;
+use super::pod_validation::label_selector;
 use super::resources::quantity;
 use super::spec::Spec;
-use super::value::{child, copy, empty, entries, fill, items, present, set, text};
-use crate::status::FieldError;
+use super::value::{child, copy, empty, entries, fill, items, remove, set, text};
+use super::volume_sources::{self, Owner, known};
+use crate::status::{FieldError, FieldReason};
 use crate::table::{AGE, Column, Columns, NAME, age, column, name, wide};
 
 const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
@@ -34,11 +37,7 @@ pub(super) fn volume() -> Spec {
             let spec = child(object, "spec");
             fill(spec, "persistentVolumeReclaimPolicy", "Retain");
             fill(spec, "volumeMode", "Filesystem");
-            if let Some(path) = present(spec, "hostPath") {
-                if path["type"].is_null() {
-                    set(path, "type", "");
-                }
-            }
+            pod_defaults::volume_source(spec);
             fill(child(object, "status"), "phase", "Pending");
         },
         create: |ctx, object| {
@@ -73,6 +72,18 @@ pub(super) fn volume() -> Spec {
             }
             let (before, after) = (&old["spec"]["volumeMode"], &new["spec"]["volumeMode"]);
             immutable(&mut out, "volumeMode", before, after);
+            let (before, after) = (&old["spec"]["nodeAffinity"], &new["spec"]["nodeAffinity"]);
+            if !before.is_null() && before != after {
+                let required = internal::shown("NodeSelector", &after["required"]);
+                let shown = match after {
+                    Value::Null => "null".to_owned(),
+                    _ => format!("{{\"Required\":{required}}}"),
+                };
+                let message = format!(
+                    "Invalid value: {shown}: field is immutable, except for updating from beta label to GA"
+                );
+                out.push(FieldError::raw(FieldReason::Invalid, "nodeAffinity", message));
+            }
             out
         },
         columns: Columns::Own(VOLUME_COLUMNS, volume_cells),
@@ -87,31 +98,152 @@ fn volume_validation(object: &Value) -> Vec<FieldError> {
         out.push(FieldError::required("spec.accessModes", ""));
     }
     modes(&mut out, spec, "spec.accessModes");
-    if empty(&spec["capacity"]) {
+    let capacity = &spec["capacity"];
+    if empty(capacity) {
         out.push(FieldError::required("spec.capacity", ""));
     }
-    if empty(&spec["capacity"]) {
-        out.push(FieldError::not_supported("spec.capacity", &Value::Null, &["storage"]));
-    } else if spec["capacity"]["storage"].is_null() {
-        let keys: Vec<&String> = entries(spec, "capacity").map(|e| e.0).collect();
-        out.push(FieldError::not_supported("spec.capacity", &json!(keys), &["storage"]));
-    } else if !(quantity(&spec["capacity"]["storage"]) > crate::schema::Quantity::ZERO) {
-        let detail = "must be greater than zero";
-        out.push(FieldError::invalid("spec.capacity[storage]", &spec["capacity"]["storage"], detail));
+    if capacity["storage"].is_null() || entries(spec, "capacity").count() > 1 {
+        out.push(FieldError::not_supported("spec.capacity", capacity, &["storage"]));
+    }
+    for (name, amount) in entries(spec, "capacity") {
+        let field = format!("spec.capacity[{name}]");
+        if quantity(amount).value() < 0 {
+            let value = json!(quantity(amount).value());
+            out.push(FieldError::invalid(&field, &value, "must be a valid resource quantity"));
+        }
+        if quantity(amount).is_zero() || quantity(amount).is_negative() {
+            out.push(FieldError::invalid(&field, amount, "must be greater than zero"));
+        }
     }
     let policies = ["Delete", "Recycle", "Retain"];
-    one_of(&mut out, spec, "spec", "persistentVolumeReclaimPolicy", &policies);
-    let sources =
-        spec.as_object().map_or(0, |s| s.keys().filter(|k| !VOLUME_FIELDS.contains(&k.as_str())).count());
-    if sources == 0 {
-        out.push(FieldError::required("spec", "must specify a volume type"));
-    } else if sources > 1 {
-        let detail = "may not specify more than 1 volume type";
-        out.push(FieldError::forbidden("spec", detail));
+    let policy = &spec["persistentVolumeReclaimPolicy"];
+    known(&mut out, policy, "spec.persistentVolumeReclaimPolicy", &policies);
+    let affinity = &spec["nodeAffinity"];
+    if !affinity.is_null() {
+        let field = "spec.nodeAffinity.required";
+        if affinity["required"].is_null() {
+            out.push(FieldError::required(field, "must specify required node constraints"));
+        } else {
+            node_selector(&mut out, &affinity["required"], field);
+        }
     }
-    let class = text(spec, "storageClassName");
+    volume_sources::check(&mut out, spec, "spec", Owner::Volume);
+    if !spec["local"].is_null() && affinity.is_null() {
+        out.push(FieldError::required("spec.nodeAffinity", "Local volume requires node affinity"));
+    }
+    if policy == "Recycle" && spec["hostPath"]["path"] == "/" {
+        let detail = "may not be 'recycle' for a hostPath mount of '/'";
+        out.push(FieldError::forbidden("spec.persistentVolumeReclaimPolicy", detail));
+    }
+    class_names(&mut out, spec, "spec");
+    if !text(spec, "volumeAttributesClassName").is_empty() && spec["csi"].is_null() {
+        let detail = "has to be specified when using volumeAttributesClassName";
+        out.push(FieldError::required("spec.csi", detail));
+    }
+    out
+}
+
+/// Class, mode and attributes class, which volumes and claims share.
+fn class_names(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
+    class_name(out, spec, path, "storageClassName");
+    known(out, &spec["volumeMode"], &format!("{path}.volumeMode"), &["Block", "Filesystem"]);
+    class_name(out, spec, path, "volumeAttributesClassName");
+}
+
+fn class_name(out: &mut Vec<FieldError>, spec: &Value, path: &str, key: &str) {
+    let class = text(spec, key);
     if !class.is_empty() {
-        invalid_all(&mut out, "spec.storageClassName", &json!(class), names::subdomain(class));
+        invalid_all(out, &format!("{path}.{key}"), &json!(class), names::subdomain(class));
+    }
+}
+
+/// The spec of a claim at `path`, also in a template.
+pub(super) fn claim_spec(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
+    let field = format!("{path}.accessModes");
+    if empty(&spec["accessModes"]) {
+        out.push(FieldError::required(&field, "at least 1 access mode is required"));
+    }
+    label_selector(out, &spec["selector"], &format!("{path}.selector"));
+    modes(out, spec, &field);
+    let storage = &spec["resources"]["requests"]["storage"];
+    let field = format!("{path}.resources[storage]");
+    if storage.is_null() {
+        out.push(FieldError::required(field, ""));
+    } else if quantity(storage).is_negative() || quantity(storage).is_zero() {
+        out.push(FieldError::invalid(field, storage, "must be greater than zero"));
+    }
+    class_name(out, spec, path, "storageClassName");
+    known(out, &spec["volumeMode"], &format!("{path}.volumeMode"), &["Block", "Filesystem"]);
+    let (source, reference) = (&spec["dataSource"], &spec["dataSourceRef"]);
+    for (it, key) in [(source, "dataSource"), (reference, "dataSourceRef")] {
+        if !it.is_null() {
+            data_source(out, it, &format!("{path}.{key}"));
+        }
+    }
+    if !source.is_null() && !reference.is_null() {
+        let same = ["apiGroup", "kind", "name"].iter().all(|key| source[*key] == reference[*key]);
+        if !text(reference, "namespace").is_empty() {
+            let detail = "may not be specified when dataSourceRef.namespace is specified";
+            out.push(FieldError::invalid(path, &json!({}), detail));
+        } else if !same {
+            out.push(FieldError::invalid(path, &json!({}), "must match dataSourceRef"));
+        }
+    }
+    class_name(out, spec, path, "volumeAttributesClassName");
+}
+
+fn data_source(out: &mut Vec<FieldError>, it: &Value, path: &str) {
+    for key in ["name", "kind"] {
+        if text(it, key).is_empty() {
+            out.push(FieldError::required(format!("{path}.{key}"), ""));
+        }
+    }
+    let (group, kind) = (text(it, "apiGroup"), text(it, "kind"));
+    if group.is_empty() && kind != "PersistentVolumeClaim" {
+        let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+        out.push(FieldError::invalid(path, &json!(kind), detail));
+    }
+    if !group.is_empty() {
+        invalid_all(out, &format!("{path}.apiGroup"), &json!(group), names::subdomain(group));
+    }
+}
+
+/// Fields about resizing in the status of a claim.
+fn claim_status(status: &Value) -> Vec<FieldError> {
+    const STATES: [&str; 5] = [
+        "ControllerResizeInProgress",
+        "ControllerResizeInfeasible",
+        "NodeResizeInProgress",
+        "NodeResizeInfeasible",
+        "NodeResizePending",
+    ];
+    let mut out = Vec::new();
+    let sound = |out: &mut Vec<FieldError>, amount: &Value, field: String| {
+        let value = quantity(amount).value();
+        if value < 0 {
+            out.push(FieldError::invalid(field, &json!(value), "must be a valid resource quantity"));
+        }
+    };
+    for (name, amount) in entries(status, "capacity") {
+        sound(&mut out, amount, format!("status.capacity[{name}]"));
+    }
+    let key_error = |name: &str, field: &str| {
+        (!name.contains('/') && name != "storage")
+            .then(|| FieldError::not_supported(field, &json!(name), &["storage"]))
+    };
+    for (name, state) in entries(status, "allocatedResourceStatuses") {
+        let field = "status.allocatedResourceStatuses";
+        out.extend(key_error(name, field));
+        if !STATES.iter().any(|known| state == known) {
+            out.push(FieldError::not_supported(field, &json!(name), &STATES));
+        }
+    }
+    for (name, amount) in entries(status, "allocatedResources") {
+        let field = "status.allocatedResources";
+        match key_error(name, field) {
+            Some(error) => out.push(error),
+            None => sound(&mut out, amount, format!("{field}[{name}]")),
+        }
     }
     out
 }
@@ -122,6 +254,12 @@ fn modes(out: &mut Vec<FieldError>, spec: &Value, field: &str) {
         if !known.iter().any(|k| mode == k) {
             out.push(FieldError::not_supported(field, mode, &known));
         }
+    }
+    let single = |mode: &Value| mode == "ReadWriteOncePod";
+    let others = |mode: &Value| !single(mode) && known.iter().any(|k| mode == k);
+    let all = items(spec, "accessModes");
+    if all.iter().any(single) && all.iter().any(others) {
+        out.push(FieldError::forbidden(field, "may not use ReadWriteOncePod with other access modes"));
     }
 }
 
@@ -212,6 +350,25 @@ pub(super) fn claim_defaults(claim: &mut Value) {
     }
 }
 
+/// References that are not served: into other namespaces, and sources that name nothing.
+fn drop_references(spec: &mut Value) {
+    if !text(&spec["dataSourceRef"], "namespace").is_empty() {
+        remove(spec, "dataSourceRef");
+    }
+    let blank = |it: &Value| {
+        !it.is_null()
+            && text(it, "kind").is_empty()
+            && text(it, "name").is_empty()
+            && it["apiGroup"].is_null()
+    };
+    if blank(&spec["dataSource"]) {
+        remove(spec, "dataSource");
+        if blank(&spec["dataSourceRef"]) {
+            remove(spec, "dataSourceRef");
+        }
+    }
+}
+
 pub(super) fn claim() -> Spec {
     Spec {
         revalidates: true,
@@ -222,33 +379,30 @@ pub(super) fn claim() -> Spec {
         },
         create: |_, object| {
             set(object, "status", json!({"phase": "Pending"}));
+            drop_references(&mut object["spec"]);
             Ok(())
         },
         validate: |object| {
             let mut out = Vec::new();
-            let spec = &object["spec"];
-            if empty(&spec["accessModes"]) {
-                let detail = "at least 1 access mode is required";
-                out.push(FieldError::required("spec.accessModes", detail));
-            }
-            modes(&mut out, spec, "spec.accessModes");
-            let storage = &spec["resources"]["requests"]["storage"];
-            if storage.is_null() {
-                out.push(FieldError::required("spec.resources[storage]", ""));
-            } else if quantity(storage).is_negative() || quantity(storage).is_zero() {
-                let field = "spec.resources[storage]";
-                out.push(FieldError::invalid(field, storage, "must be greater than zero"));
-            }
-            let class = text(spec, "storageClassName");
-            if !class.is_empty() {
-                invalid_all(&mut out, "spec.storageClassName", &json!(class), names::subdomain(class));
-            }
+            claim_spec(&mut out, &object["spec"], "spec");
             out
         },
+        validate_sub: |sub, _, new| if sub == "status" { claim_status(&new["status"]) } else { Vec::new() },
+        warnings: |_, new| beta_class(new),
         validate_update: claim_update,
         columns: Columns::Own(CLAIM_COLUMNS, claim_cells),
         ..Spec::new()
     }
+}
+
+/// The annotation that named the class before there was a field.
+fn beta_class(object: &Value) -> Vec<String> {
+    if object["metadata"]["annotations"][CLASS].is_null() {
+        return Vec::new();
+    }
+    vec![format!(
+        "metadata.annotations[{CLASS}]: deprecated since v1.8; use \"storageClassName\" attribute instead"
+    )]
 }
 
 fn claim_update(old: &Value, new: &Value) -> Vec<FieldError> {

@@ -76,7 +76,36 @@ fn check_operation(operation: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// `replace` of a map key that is absent adds it, and a `test` for null passes where there is nothing.
+/// A path as the real server steps through it: what is before the first slash does not count, and an index may be
+/// counted from the end of its list. None if there is no slash.
+fn path_of(document: &Value, path: &str, adds: bool) -> Option<String> {
+    let mut at = Some(document);
+    let steps: Vec<&str> = path.split('/').skip(1).collect();
+    let (last, parents) = steps.split_last()?;
+    let mut out = String::new();
+    let step = |at: Option<&Value>, step: &str, room: usize| match (at, step.parse::<i64>()) {
+        (Some(Value::Array(list)), Ok(index)) if index < 0 => {
+            let length = i64::try_from(list.len() + room).unwrap_or(i64::MAX);
+            (index + length).to_string()
+        }
+        _ => step.to_owned(),
+    };
+    for name in parents {
+        let name = step(at, name, 0);
+        at = at.and_then(|value| match value {
+            Value::Array(list) => list.get(name.parse::<usize>().ok()?),
+            other => other.get(name.replace("~1", "/").replace("~0", "~")),
+        });
+        out.push('/');
+        out.push_str(&name);
+    }
+    out.push('/');
+    out.push_str(&step(at, last, usize::from(adds)));
+    Some(out)
+}
+
+/// `replace` of a map key that is absent adds it, a `test` for null passes where there is nothing, and a missing value
+/// is null.
 fn lenient(document: &Value, operation: &Value) -> Value {
     let absent = |path: &str| {
         let Ok(pointer) = PointerBuf::parse(path.to_owned()) else { return false };
@@ -86,6 +115,19 @@ fn lenient(document: &Value, operation: &Value) -> Value {
     };
     let mut operation = operation.clone();
     let op = operation["op"].as_str().unwrap_or("").to_owned();
+    if matches!(op.as_str(), "add" | "replace") && operation.get("value").is_none() {
+        operation["value"] = Value::Null;
+    }
+    for field in ["path", "from"] {
+        let Some(path) = operation[field].as_str() else { continue };
+        let adds = field == "path" && matches!(op.as_str(), "add" | "copy" | "move");
+        match path_of(document, path, adds) {
+            Some(path) => operation[field] = path.into(),
+            // The whole document may be replaced and tested, nothing else.
+            None if path.is_empty() && matches!(op.as_str(), "replace" | "test") => {}
+            None => operation["op"] = "unfit".into(),
+        }
+    }
     let path = operation["path"].as_str().unwrap_or("").to_owned();
     if op == "replace" && absent(&path) {
         operation["op"] = "add".into();
@@ -134,6 +176,9 @@ mod tests {
             ),
             (json!([{"op": "test", "path": "/a/none", "value": null}]), Ok(doc.clone())),
             (json!([{"op": "add", "path": "/l/-", "value": 3}]), Ok(json!({"a": {"b": 1}, "l": [1, 2, 3]}))),
+            (json!([{"op": "remove", "path": "/l/-1"}]), Ok(json!({"a": {"b": 1}, "l": [1]}))),
+            (json!([{"op": "add", "path": "/a/c"}]), Ok(json!({"a": {"b": 1, "c": null}, "l": [1, 2]}))),
+            (json!([{"op": "add", "path": "", "value": {}}]), Err(422)),
             (json!([{"op": "remove", "path": "/a/none"}]), Err(422)),
             (json!([{"op": "test", "path": "/a/b", "value": 2}]), Err(422)),
             (json!([{"op": "mangle", "path": "/a/b"}]), Err(422)),

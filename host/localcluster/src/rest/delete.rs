@@ -263,6 +263,14 @@ impl Rest {
         let (_, listing) = self.matching(call, filter);
         let wanted = if limit == 0 { usize::MAX } else { limit };
         let mut list = List { rv: listing.rv, ..List::default() };
+        let found = listing.items.len();
+        if found > wanted {
+            let (last, _) = &listing.items[wanted - 1];
+            let prefix = super::read::prefix(call);
+            let relative = last.strip_prefix(prefix.as_str()).unwrap_or(last);
+            list.continue_token = super::options::encode_continue(listing.rv, &format!("{relative}\0"));
+            list.remaining = filter.is_everything().then_some(found - wanted);
+        }
         for (key, stored) in listing.items.into_iter().take(wanted) {
             let (namespace, name) = key.rsplit_once('/').unwrap_or(("", &key));
             let one = Call { namespace: namespace.into(), name: name.into(), ..call.clone() };

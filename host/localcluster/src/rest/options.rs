@@ -147,11 +147,11 @@ fn check_manager(manager: &str, errors: &mut Vec<FieldError>) {
     if manager.len() > MANAGER_MAX {
         errors.push(FieldError::too_long("fieldManager", MANAGER_MAX));
     }
-    if let Some(at) = manager.chars().position(char::is_control) {
+    if let Some((at, c)) = manager.char_indices().find(|(_, c)| c.is_control()) {
         errors.push(FieldError::invalid(
             "fieldManager",
             &json!(manager),
-            &format!("should only contain printable characters (at position {at})"),
+            &format!("invalid character U+{:04X} (at position {at})", u32::from(c)),
         ));
     }
 }

@@ -5,7 +5,7 @@ use http::{Method, header};
 use serde_json::json;
 
 use super::Rest;
-use super::http::{Request, Response};
+use super::http::{Body, Request, Response};
 use super::registry::Kinds;
 use super::respond::{cached, not_found, object_response, text};
 use crate::discovery;
@@ -33,7 +33,7 @@ impl Rest {
             }
             _ => return None,
         };
-        if request.method != Method::GET {
+        if request.method != Method::GET && matches!(segments.as_slice(), ["version"]) {
             return Some(Err(Status::method_not_allowed()));
         }
         Some(Ok(response))
@@ -80,7 +80,9 @@ impl Rest {
 
     fn openapi_document(&self, request: &Request, kinds: &Kinds, group: &str, version: &str) -> Response {
         if !kinds.versions(group).is_some_and(|all| all.iter().any(|v| v == version)) {
-            return not_found();
+            let mut response = Response::new(Body::Full(Bytes::new()));
+            *response.status_mut() = http::StatusCode::NOT_FOUND;
+            return response;
         }
         let (body, tag) = discovery::openapi_document(kinds, group, version);
         self.openapi(request, body, &tag)

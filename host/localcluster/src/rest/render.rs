@@ -88,6 +88,8 @@ impl Form {
             Shape::Whole => Ok(self.whole_list(kind, list, &metadata)),
             Shape::PartialList => {
                 let items: Vec<_> = list.items.iter().map(|o| self.partial(&o.value(kind))).collect();
+                // A list that nothing was added to is a nil slice.
+                let items = if items.is_empty() { Value::Null } else { items.into() };
                 Ok(self.encode(&json!({
                     "kind": "PartialObjectMetadataList", "apiVersion": self.meta_version(),
                     "metadata": metadata, "items": items,

@@ -79,7 +79,12 @@ impl Rest {
                 check_name(call, &object)?;
                 check_namespace(call, &mut object)?;
                 if !meta_text(&object, "uid").is_empty() {
-                    return Err(uid_conflict(call, meta_text(&object, "uid"), ""));
+                    let text = format!(
+                        "uid mismatch: the provided object specified uid {}, and no existing object was found",
+                        meta_text(&object, "uid")
+                    );
+                    let kind = &call.kind;
+                    return Err(Status::conflict(&kind.group, &kind.plural, &call.name, text));
                 }
                 if let Some(meta) = meta_mut(&mut object) {
                     meta.remove("resourceVersion");

@@ -102,7 +102,7 @@ impl Seed<'_, '_> {
     }
 
     fn mismatch(self, what: &str) -> Option<Value> {
-        // These decode themselves, and say so without naming the field.
+        // These decode themselves, as another type.
         let own = match self.ty {
             Type::Time | Type::MicroTime | Type::Duration => Some("string"),
             Type::IntOrString => Some("int32"),
@@ -113,9 +113,7 @@ impl Seed<'_, '_> {
             _ => None,
         };
         match own {
-            Some(go) => {
-                self.context.fail(format!("json: cannot unmarshal {what} into Go value of type {go}"))
-            }
+            Some(go) => self.context.mismatch(what, go),
             None => {
                 let go = self.go_name();
                 self.context.mismatch(what, &go);

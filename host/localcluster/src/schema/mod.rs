@@ -114,7 +114,7 @@ pub fn decode_delete_options(body: &[u8]) -> Result<Value, Status> {
     let refuse = |error: String| unusable(&version, &given, KIND, &error);
     let (object, notes) = decode_text(id, body).map_err(refuse)?;
     match notes.type_error {
-        Some(error) => Err(unusable(&version, &given, KIND, &error)),
+        Some(error) => Err(Status::bad_request(error)),
         None => Ok(object),
     }
 }
@@ -216,17 +216,33 @@ fn type_of(body: &[u8], wanted: &str) -> Result<(String, String), Status> {
         api_version: Option<String>,
         kind: Option<String>,
     }
-    match serde_json::from_slice::<TypeMeta>(body) {
-        Ok(meta) => Ok((meta.api_version.unwrap_or_default(), meta.kind.unwrap_or_default())),
-        Err(error) => {
-            let cause = syntax::go_error(&error, body);
-            Err(Status::bad_request(format!(
-                "the object provided is unrecognized (must be of type {wanted}): couldn't get \
-                 version/kind; json parse error: {cause} ({})",
-                summary(body)
-            )))
-        }
+    let read = serde_json::from_slice::<Option<TypeMeta>>(body).map(Option::unwrap_or_default);
+    let first = body.iter().find(|b| !b.is_ascii_whitespace());
+    if read.is_ok() && first == Some(&b'[') {
+        return Err(unrecognized(wanted, body, &syntax::not_an_object("array")));
     }
+    match read {
+        Ok(meta) => {
+            let version = meta.api_version.unwrap_or_default();
+            if version.split('/').count() > 2 {
+                return Err(Status::bad_request(format!(
+                    "the object provided is unrecognized (must be of type {wanted}): unexpected GroupVersion string: {version} ({})",
+                    summary(body)
+                )));
+            }
+            Ok((version, meta.kind.unwrap_or_default()))
+        }
+        Err(error) => Err(unrecognized(wanted, body, &syntax::go_error(&error, body))),
+    }
+}
+
+/// What a body without a readable version and kind is answered with.
+fn unrecognized(wanted: &str, body: &[u8], cause: &str) -> Status {
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {wanted}): couldn't get version/kind; json parse \
+         error: {cause} ({})",
+        summary(body)
+    ))
 }
 
 fn check_type(api_version: &str, kind: &str, given: &str, given_kind: &str) -> Result<(), Status> {
@@ -270,6 +286,11 @@ pub(crate) fn summary(body: &[u8]) -> String {
     const LIMIT: usize = 30;
     match body.len() {
         0 => "<empty>".into(),
+        // What does not begin as an object is shown in hexadecimal.
+        _ if body[0] != b'{' => {
+            let shown: String = body.iter().take(LIMIT).map(|b| format!("{b:02x}")).collect();
+            if body.len() > LIMIT { format!("{shown} ...") } else { shown }
+        }
         n if n > LIMIT => format!("{} ...", String::from_utf8_lossy(&body[..LIMIT])),
         _ => String::from_utf8_lossy(body).into_owned(),
     }

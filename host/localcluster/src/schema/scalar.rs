@@ -8,21 +8,19 @@ use jiff::Timestamp;
 
 /// A time in whole seconds.
 pub(super) fn time(text: &str) -> Result<String, String> {
-    let at = parse_time(text)?;
+    let at = parse_time(text, "2006-01-02T15:04:05Z07:00")?;
     Ok(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
 /// A time with microseconds.
 pub(super) fn micro_time(text: &str) -> Result<String, String> {
-    let at = parse_time(text)?;
+    let at = parse_time(text, "2006-01-02T15:04:05.000000Z07:00")?;
     Ok(at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())
 }
 
-fn parse_time(text: &str) -> Result<Timestamp, String> {
-    text.parse::<Timestamp>().map_err(|_| {
-        let layout = "2006-01-02T15:04:05Z07:00";
-        format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\"")
-    })
+fn parse_time(text: &str, layout: &str) -> Result<Timestamp, String> {
+    text.parse::<Timestamp>()
+        .map_err(|_| format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""))
 }
 
 /// Base64 in its canonical form.

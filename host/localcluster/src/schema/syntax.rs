@@ -23,13 +23,32 @@ pub fn go_error(error: &serde_json::Error, body: &[u8]) -> String {
                 Some(b't' | b'f') => "bool",
                 _ => "number",
             };
-            format!(
-                "json: cannot unmarshal {what} into Go value of type struct {{ APIVersion string \
-                 \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
-            )
+            not_an_object(what)
         }
-        _ => error.to_string(),
+        // The only fields looked for are texts: version and kind.
+        Category::Data => {
+            let at = offset(error, body);
+            let before = String::from_utf8_lossy(&body[..at.min(body.len())]).into_owned();
+            let field =
+                if before.rfind("\"kind\"") > before.rfind("\"apiVersion\"") { "kind" } else { "apiVersion" };
+            let what = match error.to_string() {
+                text if text.contains("boolean") => "bool",
+                text if text.contains("sequence") => "array",
+                text if text.contains("map") => "object",
+                _ => "number",
+            };
+            format!("json: cannot unmarshal {what} into Go struct field .{field} of type string")
+        }
+        Category::Io => error.to_string(),
     }
+}
+
+/// What a body is told that is no object at all.
+pub fn not_an_object(what: &str) -> String {
+    format!(
+        "json: cannot unmarshal {what} into Go value of type struct {{ APIVersion string \
+         \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    )
 }
 
 fn quote(c: char) -> String {
@@ -47,10 +66,26 @@ fn place(body: &[u8], at: usize) -> &'static str {
         None | Some(b':' | b'[') => "looking for beginning of value",
         Some(b'{') => "looking for beginning of object key string",
         Some(b',') => "looking for beginning of object key string",
-        Some(b'}' | b']') if at + 1 >= body.len() => "after top-level value",
+        Some(b'}' | b']') if depth(&body[..at]) == 0 => "after top-level value",
         Some(b'"') => "after object key",
         _ => "after object key:value pair",
     }
+}
+
+/// How many objects and lists are open at the end of a text.
+fn depth(text: &[u8]) -> i64 {
+    let (mut depth, mut quoted, mut escaped) = (0, false, false);
+    for byte in text {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' | b'[' if !quoted => depth += 1,
+            b'}' | b']' if !quoted => depth -= 1,
+            _ => {}
+        }
+    }
+    depth
 }
 
 fn offset(error: &serde_json::Error, body: &[u8]) -> usize {
