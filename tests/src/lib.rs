@@ -239,6 +239,7 @@ pub fn manager_config(kube: kube::Config, controllers_dir: &Path) -> Config {
         gate: Arc::new(AlwaysWrite),
         limits: LimitRules::default(),
         observers: Vec::new(),
+        oversight: Default::default(),
     }
 }
 

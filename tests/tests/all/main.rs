@@ -5,4 +5,5 @@ mod kubectl;
 mod loading;
 mod plan;
 mod program;
+mod recording;
 mod swap;

@@ -17,6 +17,8 @@ mod flags;
 mod inspect;
 mod limits;
 mod plan;
+mod oversight;
+mod replay;
 mod run;
 mod status;
 
@@ -47,6 +49,8 @@ enum Command {
     Status(status::Args),
     /// What a module says about itself, and whether this host can run it.
     Inspect(inspect::Args),
+    /// Decide recorded reconciles anew, and show what differs.
+    Replay(replay::Args),
 }
 
 /// How to log.
@@ -79,7 +83,7 @@ pub fn main() -> ExitCode {
     }
     let _ = coxswain::install_crypto();
     let subcommands =
-        ["run", "plan", "demo", "cluster", "status", "inspect", "help", "--help", "-h", "--version", "-V"];
+        ["run", "plan", "demo", "cluster", "status", "inspect", "replay", "help", "--help", "-h", "--version", "-V"];
     let first = args.get(1).map(String::as_str);
     if first.is_some_and(|arg| arg.starts_with('-') && !subcommands.contains(&arg)) {
         args.insert(1, "run".into());
@@ -105,6 +109,7 @@ pub fn main() -> ExitCode {
         Command::Cluster(args) => cluster::main(args),
         Command::Status(args) => status::main(args),
         Command::Inspect(args) => inspect::main(args),
+        Command::Replay(args) => replay::main(args),
     };
     match result {
         Ok(code) => code,

@@ -12,7 +12,7 @@ use coxswain::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{LogArgs, flags, limits::LimitArgs};
+use super::{LogArgs, flags, limits::LimitArgs, oversight::OversightArgs};
 
 /// Where `coxswain run` and `coxswain status` meet unless told otherwise.
 pub const STATUS_ADDRESS: &str = "127.0.0.1:7257";
@@ -100,6 +100,8 @@ pub struct ManagerArgs {
     status_address: Option<String>,
     #[command(flatten)]
     limits: LimitArgs,
+    #[command(flatten)]
+    oversight: OversightArgs,
 }
 
 impl ManagerArgs {
@@ -130,6 +132,7 @@ impl ManagerArgs {
             gate: Arc::new(AlwaysWrite),
             limits: self.limits.rules(),
             observers: Vec::new(),
+            oversight: self.oversight.settings(),
         }
     }
 

@@ -10,6 +10,7 @@ mod install;
 pub mod options;
 mod preview;
 mod rollout;
+mod oversight;
 mod selection;
 mod stage;
 mod status;
@@ -25,6 +26,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub use options::Given;
+pub use oversight::Oversight;
 pub use selection::Selection;
 pub use stage::{Compiling, ModuleStatus, Stage, StageCounts};
 pub use status::{Refusal, ResourceStatus, Status};
@@ -46,6 +48,7 @@ use crate::{
     },
     informer::Informers,
     limits::LimitRules,
+    recording::RecordingWriter,
     registry::Registry,
     store::Store,
 };
@@ -84,6 +87,8 @@ pub struct Config {
     pub limits: LimitRules,
     /// Who looks on while controllers reconcile.
     pub observers: Vec<Arc<dyn Observer>>,
+    /// Recordings and the policy.
+    pub oversight: Oversight,
 }
 
 /// Writes are always allowed.
@@ -106,6 +111,15 @@ pub enum Error {
         /// Why not.
         #[source]
         source: Box<connect::Error>,
+    },
+    /// Nothing can be recorded.
+    #[error("--record={}: cannot write there: {source}", dir.display())]
+    Record {
+        /// The directory.
+        dir: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
     },
     /// The engine cannot be made.
     #[error(transparent)]
@@ -133,6 +147,7 @@ pub struct Manager {
     engine: Arc<Engine>,
     shared: Arc<Shared>,
     signing: Arc<KeyFiles>,
+    recording: Option<RecordingWriter>,
     controllers: Mutex<BTreeMap<String, Running>>,
     files: Mutex<Files>,
     stages: StageCounts,
@@ -153,6 +168,12 @@ impl Manager {
         let api = if config.gate.withholds() { api.read_only() } else { api };
         let registry = Registry::new();
         let store = Store::new(registry.clone());
+        let record = config.oversight.record.clone().map(|record| {
+            let dir = record.dir.clone();
+            RecordingWriter::start(record, registry.clone(), config.clock.clone())
+                .map_err(|source| Error::Record { dir, source })
+        });
+        let recorder = record.transpose()?;
         let cancel = CancellationToken::new();
         let engine = Engine::new(config.engine.clone())?;
         let (events, recording) =
@@ -186,6 +207,7 @@ impl Manager {
         let manager = Arc::new(Self {
             server,
             signing: Arc::new(signing),
+            recording: recorder,
             started: config.clock.now(),
             api,
             registry,
@@ -218,6 +240,9 @@ impl Manager {
         let all = futures::future::join_all(running.into_iter().map(|one| one.task));
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, all).await.is_err() {
             tracing::warn!("some writes were still under way after {SHUTDOWN_TIMEOUT:?} and are given up");
+        }
+        if let Some(recording) = &self.recording {
+            recording.finish();
         }
         self.cancel.cancel();
         let background = std::mem::take(&mut *self.background.lock());
@@ -266,6 +291,7 @@ impl Manager {
             compiling,
             stages: self.stages.by_name(),
             resources,
+            recording: self.recording.as_ref().map(RecordingWriter::status),
         }
     }
 

@@ -98,6 +98,9 @@ impl Manager {
         let log = Arc::new(GuestLog::new(&name));
         let controller = Controller::new(loaded, queue, self.shared.clone(), concurrency, log);
         self.config.observers.iter().for_each(|observer| controller.observe(observer.clone()));
+        if let Some(recording) = &self.recording {
+            controller.observe(recording.observer());
+        }
         let task = tokio::spawn(controller.clone().run());
         self.controllers.lock().insert(name.clone(), Running { controller, task, history: Vec::new() });
         self.advance(path, Stage::Live, None);

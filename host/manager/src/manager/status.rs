@@ -8,7 +8,7 @@ use super::{
     stage::{Compiling, ModuleStatus, Stage},
     table::{Align, Table},
 };
-use crate::controller::ControllerStatus;
+use crate::{controller::ControllerStatus, recording::RecordStatus};
 
 /// The manager as it is now.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -42,6 +42,9 @@ pub struct Status {
     /// How many modules came to each stage since the start.
     #[serde(default)]
     pub stages: BTreeMap<String, u64>,
+    /// What is recorded, if anything is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<RecordStatus>,
 }
 
 /// A file that could not be used.
@@ -131,6 +134,16 @@ impl Status {
         }
         if let Some(trouble) = &self.trouble {
             let _ = writeln!(text, "\nthe API server does not answer: {trouble}");
+        }
+        if let Some(recording) = &self.recording {
+            let _ = writeln!(
+                text,
+                "\nrecording into {}: {} reconciles, {} not recorded, {} files",
+                recording.dir, recording.reconciles, recording.dropped, recording.files
+            );
+            if let Some(trouble) = &recording.trouble {
+                let _ = writeln!(text, "    stands still: {trouble}");
+            }
         }
         for group in &self.unanswered {
             let _ = writeln!(text, "\ndoes not answer: {group}");

@@ -15,6 +15,7 @@
 //! a change wakes a module only if its view changed; a reconcile sees one
 //! generation; what it missed while it ran is made up for at its commit.
 
+mod fields;
 mod history;
 mod intake;
 mod intern;
@@ -39,9 +40,10 @@ use tokio::sync::watch;
 
 use crate::{contract::SyncState, registry::Registry};
 
+pub use fields::{fields_read, project_json};
 pub use module::ModuleView;
 pub use object::{Labels, Meta, Object, Owner, ResourceVersion};
-pub use path::{FieldTree, PathError, parse as parse_path};
+pub use path::{FieldTree, Part, Path, PathError, parse as parse_path};
 pub use plan::StoreError;
 pub use prune::{PruneError, PruneSpec};
 pub use selector::{Selector, SelectorError};

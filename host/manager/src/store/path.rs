@@ -220,6 +220,35 @@ impl FieldTree {
         !other.whole && fields && each
     }
 
+    /// Paths of what `other` keeps and this does not, for people.
+    pub fn missing(&self, other: &Self) -> Vec<String> {
+        if self.whole {
+            return Vec::new();
+        }
+        if other.whole {
+            return vec!["(all)".to_owned()];
+        }
+        let nothing = Self::default();
+        let mut paths = Vec::new();
+        let mut below = |name: &str, ours: Option<&Self>, theirs: &Self| {
+            if theirs.whole && ours.is_none_or(|ours| !ours.whole) {
+                paths.push(name.to_owned());
+                return;
+            }
+            let missing = ours.unwrap_or(&nothing).missing(theirs);
+            paths.extend(missing.into_iter().map(|path| {
+                if path.starts_with('[') { format!("{name}{path}") } else { format!("{name}.{path}") }
+            }));
+        };
+        for (name, tree) in &other.fields {
+            below(name, self.fields.get(name), tree);
+        }
+        if let Some(tree) = &other.each {
+            below("[*]", self.each.as_deref(), tree);
+        }
+        paths
+    }
+
     /// Whether all below is kept.
     pub fn is_whole(&self) -> bool {
         self.whole

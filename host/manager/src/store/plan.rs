@@ -78,7 +78,7 @@ fn paths(resource: &GroupResource, text: &str) -> Result<Vec<Path>, StoreError> 
     path::parse(text).map_err(|error| StoreError::Path { resource: describe(resource), error })
 }
 
-fn plan_read(read: &Read, number: u32) -> Result<ReadPlan, StoreError> {
+pub(super) fn plan_read(read: &Read, number: u32) -> Result<ReadPlan, StoreError> {
     let mut fields: Vec<Path> = Vec::new();
     for field in &read.fields {
         fields.extend(paths(&read.resource, field)?);

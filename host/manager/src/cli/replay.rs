@@ -1,0 +1,119 @@
+//! `coxswain replay DIR --module FILE`.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, bail};
+use coxswain::{
+    engine::{Engine, EngineConfig},
+    recording::{
+        Recording,
+        replay::{self, ReplayOptions, Report},
+    },
+};
+
+use super::LogArgs;
+
+/// Nothing was decided otherwise, and nothing was missing.
+const SAME: u8 = 0;
+/// Something is missing, so that nobody can tell.
+const INCOMPLETE: u8 = 1;
+/// Something was decided otherwise.
+const DIFFERENT: u8 = 2;
+
+/// Flags of `replay`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Exit code: 0 all decisions are the same; 2 some are different; 1 nothing is known to be \
+                        different, but the recording lacks something, or the replay could not run."
+)]
+pub struct Args {
+    /// A directory that was recorded into with `--record`, or one of its files.
+    recording: PathBuf,
+    /// The module that decides anew, most often another version of the one
+    /// that was recorded.
+    #[arg(long, value_name = "FILE")]
+    module: PathBuf,
+    /// Only this key: `namespace/name`, or `name`.
+    #[arg(long)]
+    key: Option<String>,
+    /// Differences and gaps shown one by one; the rest is counted.
+    #[arg(long, default_value_t = 20)]
+    show: usize,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+/// Replays and says what differs.
+pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+    args.log.init();
+    let bytes =
+        std::fs::read(&args.module).with_context(|| format!("cannot read {}", args.module.display()))?;
+    let recording = Recording::open(&args.recording)?;
+    let engine = Engine::new(EngineConfig::default())?;
+    let module = super::runtime()?
+        .block_on(engine.load(bytes))
+        .with_context(|| format!("{} cannot be run", args.module.display()))?;
+    let options = ReplayOptions { key: args.key.clone(), shown: args.show };
+    let report = replay::replay(&recording, &module, &options)?;
+    if report.reconciles == 0 {
+        let facts = replay::survey(&recording)?;
+        let has: Vec<String> =
+            facts.controllers.iter().map(|(name, count)| format!("{name} ({count})")).collect();
+        let what = args.key.as_ref().map_or_else(String::new, |key| format!(" of key {key}"));
+        bail!(
+            "the recording holds no reconcile of {}{what}; it holds {}",
+            report.controller,
+            if has.is_empty() { "none at all".to_owned() } else { has.join(", ") }
+        );
+    }
+    if args.json {
+        say!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print_text(&report);
+    }
+    Ok(ExitCode::from(match &report {
+        report if report.different > 0 => DIFFERENT,
+        report if report.incomplete > 0 => INCOMPLETE,
+        _ => SAME,
+    }))
+}
+
+fn print_text(report: &Report) {
+    for one in &report.differences {
+        say!("{} at {} decided otherwise:", one.key, one.at);
+        say!("{}", one.diff.trim_end());
+        say!("");
+    }
+    for gap in &report.gaps {
+        say!("{} at {} cannot be told, not recorded:", gap.key, gap.at);
+        for what in &gap.not_recorded {
+            say!("  {what}");
+        }
+        say!("");
+    }
+    let hidden =
+        report.different + report.incomplete - report.differences.len() as u64 - report.gaps.len() as u64;
+    if hidden > 0 {
+        say!("{hidden} more are not shown; see --show\n");
+    }
+    say!(
+        "{}: {} reconciles replayed: {} the same, {} different, {} incomplete",
+        report.controller,
+        report.reconciles,
+        report.same,
+        report.different,
+        report.incomplete
+    );
+    if report.unfinished > 0 {
+        say!("{} had not come to an end when they were recorded", report.unfinished);
+    }
+    if report.dropped > 0 {
+        say!("{} reconciles were not recorded, because the disk was too slow or full", report.dropped);
+    }
+    for cut in &report.cut {
+        say!("cut off: {cut}");
+    }
+}

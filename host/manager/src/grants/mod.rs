@@ -1,0 +1,5 @@
+//! What modules may do.
+
+mod path;
+
+pub use path::{ResourceRequest, request_of_path};

@@ -1,0 +1,269 @@
+//! Writing and reading, without a cluster.
+
+use std::{ops::ControlFlow, path::Path, sync::Arc};
+
+use super::{
+    message::{Asked, Message, Noted, Round, Seen, Taken},
+    *,
+};
+use crate::{
+    clock::SystemClock,
+    contract::{
+        ClientLimits, IndexMatch, Manifest, ObjectRef, Outcome, Plan, Query, ResourceSet, StateChange,
+        Timestamp, WireKey,
+    },
+};
+
+fn manifest() -> Manifest {
+    Manifest {
+        name: "thing-controller".into(),
+        aliases: vec![],
+        version: "1".into(),
+        state_format: 1,
+        accepts_state_formats: vec![],
+        sources: vec![],
+        reads: vec![],
+        writes: vec![],
+        lookups: vec![],
+        options: vec![],
+        event_component: String::new(),
+        concurrency: 0,
+        concurrency_flag: String::new(),
+        client_limits: ClientLimits { qps: 0, burst: 0 },
+    }
+}
+
+fn start(dir: &Path, max_bytes: u64) -> RecordingWriter {
+    let config = RecordConfig { dir: dir.to_owned(), max_bytes, sensitive: false };
+    let writer = RecordingWriter::start(config, Registry::new(), Arc::new(SystemClock)).unwrap();
+    writer.shared.send(Message::Module {
+        module: 1,
+        hash: "abc".into(),
+        manifest: Arc::new(manifest()),
+        options: vec!["o".into()],
+    });
+    writer
+}
+
+fn object(id: u32, version: u32) -> ObjectRef {
+    ObjectRef { resource: 1, id, version }
+}
+
+fn query() -> Query {
+    Query {
+        resources: ResourceSet::One(1),
+        namespace: Some("n".into()),
+        index: Some(IndexMatch { index: "controller".into(), value: vec!["u".into()] }),
+        labels: None,
+    }
+}
+
+/// A reconcile of key `n/NAME` that listed these.
+fn reconcile(writer: &RecordingWriter, name: &str, listed: Vec<ObjectRef>, padding: usize) {
+    let file = writer.shared.file.load(Ordering::Acquire);
+    let objects = listed.iter().map(|object| Seen {
+        object: *object,
+        json: format!(r#"{{"metadata":{{"name":"o{}-{}"}}}}"#, object.id, object.version),
+    });
+    writer.shared.send(Message::Objects { file, module: 1, objects: objects.collect() });
+    let plan = Plan {
+        steps: vec![],
+        events: vec![],
+        not_before: None,
+        quiet: 0,
+        state: StateChange::Set("x".repeat(padding)),
+    };
+    writer.shared.send(Message::Reconcile(Box::new(Taken {
+        file,
+        module: 1,
+        key: WireKey { source: 0, resource: 1, namespace: "n".into(), name: name.into() },
+        asked: Asked {
+            now: Timestamp { seconds: 7, millis: 8 },
+            seed: (1, 2),
+            state: Some("s".into()),
+            state_format: 1,
+            results: vec![],
+        },
+        rounds: vec![Round {
+            primary: listed.first().copied(),
+            numbers: vec![1, 0],
+            resources: 3,
+            answers: vec![],
+            reads: vec![
+                Noted::List(query(), Ok(listed)),
+                Noted::Get(1, "n".into(), "gone".into(), Ok(None)),
+                Noted::Get(2, String::new(), "far".into(), Err("has not synced yet".into())),
+            ],
+            ended: Some(format::Ended::Outcome(Outcome::Plan(plan))),
+        }],
+    })));
+}
+
+fn read(path: &Path) -> (Vec<Recorded>, read::Facts) {
+    let mut all = Vec::new();
+    let facts = Recording::open(path)
+        .unwrap()
+        .each(
+            |_| true,
+            |recorded| {
+                all.push(recorded);
+                ControlFlow::Continue(())
+            },
+        )
+        .unwrap();
+    (all, facts)
+}
+
+fn listed(recorded: &Recorded) -> Vec<ObjectRef> {
+    recorded.rounds[0].reads.lists[0].1.as_ref().unwrap().to_vec()
+}
+
+#[test]
+fn lists_that_grow_shrink_and_change_come_back_as_they_were() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = start(dir.path(), 64 << 20);
+    let many: Vec<ObjectRef> = (1..40).map(|id| object(id, 1)).collect();
+    let mut lists = vec![many.clone(), many.clone()];
+    let mut grown = many.clone();
+    grown.insert(17, object(99, 1));
+    let mut changed = grown.clone();
+    changed[3].version = 2;
+    changed[30].version = 9;
+    lists.extend([
+        grown,
+        changed,
+        many[..10].to_vec(),
+        many[5..35].to_vec(),
+        many[..2].to_vec(),
+        vec![],
+        many,
+    ]);
+    for (n, list) in lists.iter().enumerate() {
+        reconcile(&writer, &n.to_string(), list.clone(), 0);
+    }
+    writer.finish();
+    let (all, facts) = read(dir.path());
+    assert!(facts.cut.is_empty());
+    assert_eq!(facts.controllers["thing-controller"], lists.len() as u64);
+    assert_eq!(all.iter().map(listed).collect::<Vec<_>>(), lists);
+    for recorded in &all {
+        assert_eq!(recorded.rounds[0].numbers, [1, 0]);
+        for object in listed(recorded) {
+            let content = &recorded.contents[&(1, object.id, object.version)];
+            assert!(content.json.contains(&format!("o{}-{}\"", object.id, object.version)));
+        }
+    }
+    let gets = &all[0].rounds[0].reads.gets;
+    assert_eq!(gets[&(1, "n".into(), "gone".into())], Ok(None));
+    assert_eq!(gets[&(2, String::new(), "far".into())], Err("has not synced yet".into()));
+}
+
+#[test]
+fn each_file_stands_alone_and_the_oldest_make_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let most = 1 << 20;
+    let writer = start(dir.path(), most);
+    let mut noise = 1u64;
+    for n in 0..600 {
+        // Nothing that compresses well.
+        let list = (0..40)
+            .map(|id| {
+                noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                object(id, (noise >> 33) as u32)
+            })
+            .collect();
+        reconcile(&writer, &n.to_string(), list, 10);
+        // So that rotation is not outrun.
+        while writer.shared.pending.load(Ordering::Acquire) > 1 << 16 {
+            std::thread::yield_now();
+        }
+    }
+    let status = writer.status();
+    writer.finish();
+    let files = files::list(dir.path()).unwrap();
+    let bytes: u64 = files.iter().map(|path| std::fs::metadata(path).unwrap().len()).sum();
+    assert!(files.len() > 2, "{files:?}");
+    assert!(bytes < most * 5 / 4, "{bytes} bytes in {} files", files.len());
+    assert_eq!((status.dropped, status.trouble), (0, None));
+    for file in &files {
+        let (all, facts) = read(file);
+        assert!(facts.cut.is_empty(), "{file:?}");
+        for recorded in &all {
+            assert_eq!(recorded.contents.len(), 40, "{file:?} {:?}", recorded.key);
+        }
+    }
+    let (all, _) = read(dir.path());
+    assert_eq!(all.last().unwrap().key.name, "599");
+    assert!(
+        all.windows(2)
+            .all(|two| two[0].key.name.parse::<u32>().unwrap() + 1 == two[1].key.name.parse::<u32>().unwrap())
+    );
+}
+
+#[test]
+fn a_cut_anywhere_costs_what_stood_behind_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = start(dir.path(), 64 << 20);
+    for n in 0..20 {
+        reconcile(&writer, &n.to_string(), vec![object(n, 1)], 100);
+        while writer.shared.pending.load(Ordering::Acquire) > 0 {
+            std::thread::yield_now();
+        }
+    }
+    writer.finish();
+    let file = files::list(dir.path()).unwrap().remove(0);
+    let bytes = std::fs::read(&file).unwrap();
+    let (mut last, cut) = (0, dir.path().join("cut.jsonl.gz"));
+    for end in 0..bytes.len() {
+        std::fs::write(&cut, &bytes[..end]).unwrap();
+        let mut count = 0;
+        let facts = Recording::open(&cut).unwrap().each(
+            |_| true,
+            |recorded| {
+                assert_eq!(recorded.key.name, count.to_string());
+                assert_eq!(recorded.contents.len(), 1);
+                count += 1;
+                ControlFlow::Continue(())
+            },
+        );
+        match facts {
+            Err(error) => assert_eq!((count, last), (0, 0), "{error}"),
+            Ok(facts) => assert!(facts.cut.len() == 1 || count == 20, "{end}: {facts:?}"),
+        }
+        assert!(count >= last, "more bytes, more reconciles");
+        last = count;
+    }
+    assert_eq!(last, 20, "the end of the stream holds no reconcile");
+}
+
+#[test]
+fn what_is_no_recording_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = |path: &Path| match Recording::open(path) {
+        Ok(recording) => recording.each(|_| true, |_| ControlFlow::Continue(())).unwrap_err().to_string(),
+        Err(error) => error.to_string(),
+    };
+    assert!(said(dir.path()).contains("record with `--record DIR`"));
+    assert!(said(&dir.path().join("nowhere")).starts_with("cannot read"));
+    let text = dir.path().join("x.txt");
+    std::fs::write(&text, "hello").unwrap();
+    assert!(said(&text).contains("is not a recording"));
+    let newer = dir.path().join("newer.gz");
+    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut out, b"{\"header\":{\"format\":2,\"of\":\"the future\"}}\n").unwrap();
+    std::fs::write(&newer, out.finish().unwrap()).unwrap();
+    assert!(said(&newer).contains("is a recording of format 2; this host reads up to 1"), "{}", said(&newer));
+}
+
+#[test]
+fn what_waits_is_bounded_and_what_is_dropped_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = start(dir.path(), 64 << 20);
+    assert!(writer.shared.has_room());
+    writer.shared.pending.fetch_add(PENDING, Ordering::AcqRel);
+    assert!(!writer.shared.has_room());
+    writer.shared.counters.dropped.fetch_add(3, Ordering::Relaxed);
+    reconcile(&writer, "x", vec![], 0);
+    writer.finish();
+    assert_eq!(read(dir.path()).1.dropped, 3);
+}

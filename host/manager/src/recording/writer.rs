@@ -1,0 +1,478 @@
+//! The thread that writes.
+//!
+//! In: messages. Out: files. Invariants: whatever a line refers to stands before
+//! it in the same file; what was handed to the system at any moment is a file
+//! that can be read up to there. A disk that is full or gone costs recordings,
+//! never reconciles.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    fs::File,
+    io::Write,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::Receiver,
+    },
+    time::Duration,
+};
+
+use flate2::{Compression, write::GzEncoder};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::{
+    Shared, files,
+    format::{
+        Ended, Header, Line, ListLine, ModuleLine, ObjectLine, ReadLine, ReconcileLine, Ref, ResourcesLine,
+        RoundLine, VERSION, to_ref,
+    },
+    message::{Message, Noted, Seen, Taken},
+    redact::Sensitive,
+};
+use crate::contract::{Manifest, ObjectRef, Outcome, Query, ResourceInfo};
+
+/// Uncompressed bytes that may gather before they are handed to the system.
+const BATCH: usize = 256 << 10;
+/// A list shorter than this stands where it was read.
+const SHORT_LIST: usize = 8;
+/// Refs of lists that are remembered for later ones to refer to.
+const LIST_REFS: usize = 1 << 20;
+/// Lists of resources that are kept, since reconciles under way may name them.
+const KEPT_LISTS: usize = 16;
+/// How long after trouble with the disk the next file is tried.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// Hands over what it writes, and counts it.
+struct Counted {
+    file: File,
+    bytes: Arc<AtomicU64>,
+}
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.bytes.fetch_add(written as u64, Ordering::Relaxed);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// A file being written.
+struct Segment {
+    number: u64,
+    path: PathBuf,
+    out: GzEncoder<Counted>,
+    bytes: Arc<AtomicU64>,
+    unflushed: usize,
+    modules: HashSet<u32>,
+    resources: HashSet<u32>,
+    numbers: HashMap<u32, Vec<u32>>,
+    lists: HashMap<(u32, String), (u32, Vec<ObjectRef>)>,
+    list_refs: usize,
+    last_list: u32,
+}
+
+struct ModuleFacts {
+    hash: String,
+    manifest: Arc<Manifest>,
+    options: Vec<String>,
+    sensitive: Sensitive,
+}
+
+/// The writer.
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    modules: HashMap<u32, ModuleFacts>,
+    resources: BTreeMap<u32, Arc<[ResourceInfo]>>,
+    current: Option<Segment>,
+    /// The file before, for reconciles that began in its time.
+    before: Option<Segment>,
+    /// When to try again after trouble.
+    again: Option<Instant>,
+    dropped_told: u64,
+}
+
+impl Writer {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            modules: HashMap::new(),
+            resources: BTreeMap::new(),
+            current: None,
+            before: None,
+            again: None,
+            dropped_told: 0,
+        }
+    }
+
+    /// Opens the first file.
+    pub(super) fn open(&mut self) -> std::io::Result<()> {
+        let number = self.shared.file.load(Ordering::Acquire);
+        self.current = Some(self.segment(number)?);
+        self.tidy();
+        Ok(())
+    }
+
+    /// Writes until told to stop.
+    pub(super) fn run(mut self, messages: Receiver<Message>) {
+        'all: while let Ok(first) = messages.recv() {
+            let mut next = Some(first);
+            while let Some(message) = next {
+                if matches!(message, Message::Stop) {
+                    break 'all;
+                }
+                let size = message.size();
+                self.take(message);
+                self.shared.pending.fetch_sub(size, Ordering::AcqRel);
+                next = messages.try_recv().ok();
+            }
+            // Nothing waits: what was written is handed over, so that a kill loses none of it.
+            self.flush();
+        }
+        self.drop_line();
+        for segment in [self.before.take(), self.current.take()].into_iter().flatten() {
+            let path = segment.path.clone();
+            if let Err(error) = segment.out.finish() {
+                tracing::warn!(file = %path.display(), %error, "the end of a recording could not be written");
+            }
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        if self.again.is_some_and(|at| Instant::now() < at) {
+            return self.lost(&message);
+        }
+        if self.current.is_none() && !self.rotate() {
+            return self.lost(&message);
+        }
+        let written = match message {
+            Message::Module { module, hash, manifest, options } => {
+                let sensitive = if self.shared.config.sensitive {
+                    Sensitive::default()
+                } else {
+                    Sensitive::of(&manifest)
+                };
+                self.modules.insert(module, ModuleFacts { hash, manifest, options, sensitive });
+                Ok(())
+            }
+            Message::Resources { version, list } => {
+                self.resources.insert(version, list);
+                while self.resources.len() > KEPT_LISTS {
+                    self.resources.pop_first();
+                }
+                Ok(())
+            }
+            Message::Objects { file, module, objects } => self.objects(file, module, objects),
+            Message::Reconcile(taken) => {
+                self.drop_line();
+                self.reconcile(*taken)
+            }
+            Message::Stop => Ok(()),
+        };
+        if let Err(error) = written {
+            self.trouble(&error);
+        }
+        let full = |segment: &Segment| {
+            segment.bytes.load(Ordering::Relaxed) >= files::file_size(self.shared.config.max_bytes)
+        };
+        if self.current.as_ref().is_some_and(full) {
+            self.rotate();
+        }
+    }
+
+    fn lost(&mut self, message: &Message) {
+        match message {
+            Message::Reconcile(_) => {
+                self.shared.counters.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+            // Facts are needed by files to come.
+            Message::Module { module, hash, manifest, options } => {
+                let sensitive =
+                    if self.shared.config.sensitive { Sensitive::default() } else { Sensitive::of(manifest) };
+                let (hash, manifest, options) = (hash.clone(), manifest.clone(), options.clone());
+                self.modules.insert(*module, ModuleFacts { hash, manifest, options, sensitive });
+            }
+            Message::Resources { version, list } => {
+                self.resources.insert(*version, list.clone());
+            }
+            Message::Objects { .. } | Message::Stop => {}
+        }
+    }
+
+    /// Begins the next file. From now on everything is said again.
+    fn rotate(&mut self) -> bool {
+        let number = self.shared.file.load(Ordering::Acquire) + 1;
+        match self.segment(number) {
+            Ok(segment) => {
+                if let Some(old) = self.before.take()
+                    && let Err(error) = old.out.finish()
+                {
+                    tracing::warn!(file = %old.path.display(), %error, "the end of a recording could not be written");
+                }
+                self.before = self.current.replace(segment);
+                self.again = None;
+                *self.shared.trouble.lock() = None;
+                self.shared.file.store(number, Ordering::Release);
+                self.tidy();
+                true
+            }
+            Err(error) => {
+                self.trouble(&error);
+                false
+            }
+        }
+    }
+
+    fn trouble(&mut self, error: &std::io::Error) {
+        let dir = self.shared.config.dir.display();
+        tracing::error!(%dir, %error, "recording stands still; the controllers go on, and the next file is tried in {AGAIN:?}");
+        *self.shared.trouble.lock() = Some(error.to_string());
+        self.current = None;
+        self.before = None;
+        self.again = Some(Instant::now() + AGAIN);
+    }
+
+    fn segment(&self, number: u64) -> std::io::Result<Segment> {
+        let (path, file) = files::create(&self.shared.config.dir, self.shared.clock.now(), number)?;
+        let bytes = Arc::new(AtomicU64::new(0));
+        let out = GzEncoder::new(Counted { file, bytes: bytes.clone() }, Compression::fast());
+        let mut segment = Segment {
+            number,
+            path,
+            out,
+            bytes,
+            unflushed: 0,
+            modules: HashSet::new(),
+            resources: HashSet::new(),
+            numbers: HashMap::new(),
+            lists: HashMap::new(),
+            list_refs: 0,
+            last_list: 0,
+        };
+        segment.line(&Line::Header(Header {
+            format: VERSION,
+            host: env!("CARGO_PKG_VERSION").to_owned(),
+            started: self.shared.clock.now(),
+            redacted: !self.shared.config.sensitive,
+        }))?;
+        segment.flush()?;
+        Ok(segment)
+    }
+
+    fn tidy(&self) {
+        let keep = [&self.current, &self.before].into_iter().flatten().map(|segment| segment.path.as_path());
+        let keep: Vec<_> = keep.collect();
+        match files::tidy(&self.shared.config.dir, self.shared.config.max_bytes, &keep) {
+            Ok(kept) => self.shared.counters.files.store(kept as u64, Ordering::Relaxed),
+            Err(error) => tracing::warn!(%error, "old recordings could not be removed"),
+        }
+    }
+
+    fn flush(&mut self) {
+        let flushed: std::io::Result<()> =
+            [&mut self.before, &mut self.current].into_iter().flatten().try_for_each(Segment::flush);
+        if let Err(error) = flushed {
+            self.trouble(&error);
+        }
+        let bytes = self.current.as_ref().map_or(0, |segment| segment.bytes.load(Ordering::Relaxed));
+        self.shared.counters.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    fn drop_line(&mut self) {
+        let dropped = self.shared.counters.dropped.load(Ordering::Relaxed);
+        if dropped == self.dropped_told {
+            return;
+        }
+        if let Some(segment) = &mut self.current
+            && segment.line(&Line::Dropped(dropped - self.dropped_told)).is_ok()
+        {
+            self.dropped_told = dropped;
+        }
+    }
+
+    fn segment_of<'a>(
+        current: &'a mut Option<Segment>,
+        before: &'a mut Option<Segment>,
+        file: u64,
+    ) -> Option<&'a mut Segment> {
+        [current, before].into_iter().flatten().find(|segment| segment.number == file)
+    }
+
+    fn objects(&mut self, file: u64, module: u32, objects: Vec<Seen>) -> std::io::Result<()> {
+        let Some(segment) = Self::segment_of(&mut self.current, &mut self.before, file) else {
+            return Ok(());
+        };
+        let Some(facts) = self.modules.get(&module) else { return Ok(()) };
+        segment.introduce(module, facts)?;
+        for Seen { object, json } in objects {
+            let name = self.shared.registry.name(object.resource);
+            let left = name.and_then(|name| facts.sensitive.object(&name, &json));
+            let (json, redacted) = left.unwrap_or((json, Vec::new()));
+            let json = RawValue::from_string(json)?;
+            segment.line(&Line::Object(ObjectLine { module, object: to_ref(&object), redacted, json }))?;
+        }
+        Ok(())
+    }
+
+    fn reconcile(&mut self, taken: Taken) -> std::io::Result<()> {
+        let Taken { file, module, key, asked, rounds } = taken;
+        let found = Self::segment_of(&mut self.current, &mut self.before, file);
+        let (Some(segment), Some(facts)) = (found, self.modules.get(&module)) else {
+            // It took longer than two files.
+            self.shared.counters.dropped.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
+        };
+        segment.introduce(module, facts)?;
+        let registry = &self.shared.registry;
+        let name = |number: u32| registry.name(number);
+        let mut lines: Vec<RoundLine> = Vec::with_capacity(rounds.len());
+        for mut round in rounds {
+            if !segment.resources.contains(&round.resources)
+                && let Some(list) = self.resources.get(&round.resources)
+            {
+                segment.resources.insert(round.resources);
+                let version = round.resources;
+                segment.line(&Line::Resources(ResourcesLine { version, list: list.to_vec() }))?;
+            }
+            let asks = match lines.last().and_then(|before| before.ended.as_ref()) {
+                Some(Ended::Outcome(Outcome::Lookups(asks))) => asks.as_slice(),
+                _ => &[],
+            };
+            let mut redacted = Vec::new();
+            for answer in &mut round.answers {
+                let ask = asks.iter().find(|lookup| lookup.id == answer.id).map(|lookup| &lookup.ask);
+                if !self.shared.config.sensitive && facts.sensitive.answer(ask, answer, name) {
+                    redacted.push(answer.id.clone());
+                }
+            }
+            if let Some(Ended::Outcome(outcome)) = &mut round.ended {
+                facts.sensitive.outcome(outcome, name);
+            }
+            let reads: std::io::Result<Vec<ReadLine>> =
+                round.reads.into_iter().map(|read| segment.read(module, read)).collect();
+            let same = segment.numbers.get(&module) == Some(&round.numbers);
+            if !same {
+                segment.numbers.insert(module, round.numbers.clone());
+            }
+            lines.push(RoundLine {
+                primary: round.primary.as_ref().map(to_ref),
+                numbers: (!same).then_some(round.numbers),
+                resources: round.resources,
+                answers: round.answers,
+                redacted,
+                reads: reads?,
+                ended: round.ended,
+            });
+        }
+        segment.line(&Line::Reconcile(Box::new(ReconcileLine {
+            module,
+            key,
+            now: asked.now,
+            seed: asked.seed,
+            state: asked.state,
+            state_format: asked.state_format,
+            results: asked.results,
+            rounds: lines,
+        })))?;
+        self.shared.counters.reconciles.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Segment {
+    fn line(&mut self, line: &impl Serialize) -> std::io::Result<()> {
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        self.unflushed += text.len();
+        self.out.write_all(&text)?;
+        if self.unflushed > BATCH { self.flush() } else { Ok(()) }
+    }
+
+    /// Ends a block of the compressed stream, so that all before it can be read.
+    fn flush(&mut self) -> std::io::Result<()> {
+        if self.unflushed > 0 {
+            self.unflushed = 0;
+            self.out.flush()?;
+        }
+        Ok(())
+    }
+
+    fn introduce(&mut self, module: u32, facts: &ModuleFacts) -> std::io::Result<()> {
+        if !self.modules.insert(module) {
+            return Ok(());
+        }
+        self.line(&Line::Module(Box::new(ModuleLine {
+            module,
+            hash: facts.hash.clone(),
+            manifest: (*facts.manifest).clone(),
+            options: facts.options.clone(),
+        })))
+    }
+
+    fn read(&mut self, module: u32, read: Noted) -> std::io::Result<ReadLine> {
+        Ok(match read {
+            Noted::Get(resource, namespace, name, Ok(found)) => {
+                ReadLine::Get(resource, namespace, name, found.as_ref().map(to_ref))
+            }
+            Noted::Get(resource, namespace, name, Err(reason)) => {
+                ReadLine::GetRefused(resource, namespace, name, reason)
+            }
+            Noted::List(query, Err(reason)) => ReadLine::ListRefused(query, reason),
+            Noted::List(query, Ok(found)) if found.len() < SHORT_LIST => {
+                ReadLine::Short(query, found.iter().map(to_ref).collect())
+            }
+            Noted::List(query, Ok(found)) => {
+                let list = self.list(module, &query, found)?;
+                ReadLine::List(query, list)
+            }
+            Noted::ReadRefused(reason) => ReadLine::ReadRefused(reason),
+        })
+    }
+
+    /// Number of a list, written if it is new: in full, or as what differs from
+    /// the last answer to the same query.
+    fn list(&mut self, module: u32, query: &Query, found: Vec<ObjectRef>) -> std::io::Result<u32> {
+        let name = (module, serde_json::to_string(query)?);
+        let last = self.lists.remove(&name);
+        if let Some((number, refs)) = &last {
+            self.list_refs -= refs.len();
+            if *refs == found {
+                let number = *number;
+                self.remember(name, number, found);
+                return Ok(number);
+            }
+        }
+        self.last_list += 1;
+        let (list, refs) =
+            (self.last_list, |refs: &[ObjectRef]| refs.iter().map(to_ref).collect::<Vec<Ref>>());
+        let line = match last {
+            None => ListLine { list, from: None, keep: None, refs: refs(&found) },
+            Some((from, old)) => {
+                let head = old.iter().zip(&found).take_while(|(a, b)| a == b).count();
+                let most = old.len().min(found.len()) - head;
+                let tail =
+                    old.iter().rev().zip(found.iter().rev()).take(most).take_while(|(a, b)| a == b).count();
+                let new = &found[head..found.len() - tail];
+                ListLine { list, from: Some(from), keep: Some((head, tail)), refs: refs(new) }
+            }
+        };
+        self.line(&Line::List(line))?;
+        self.remember(name, list, found);
+        Ok(list)
+    }
+
+    fn remember(&mut self, name: (u32, String), number: u32, refs: Vec<ObjectRef>) {
+        if self.list_refs + refs.len() > LIST_REFS {
+            self.lists.clear();
+            self.list_refs = 0;
+        }
+        self.list_refs += refs.len();
+        self.lists.insert(name, (number, refs));
+    }
+}
