@@ -5,7 +5,11 @@ use crate::sets::{Set, Sets};
 
 /// Scales the old ones to nothing. Returns whether any had to be.
 pub fn scale_down_old(bounds: &Bounds, sets: &mut Sets) -> bool {
-    sets.old.iter_mut().fold(false, |changed, set| set.scale_to(0, bounds) || changed)
+    let mut changed = false;
+    for set in &mut sets.old {
+        changed |= set.scale_to(0, bounds);
+    }
+    changed
 }
 
 /// Whether an old one says that it has pods. Terminating pods are not among

@@ -36,7 +36,7 @@ pub fn is_on(gates: &str, name: &str, stage: Stage) -> bool {
 /// The last value given for a name.
 fn value(gates: &str, name: &str) -> Option<bool> {
     let pairs = gates.split(',').filter_map(|pair| pair.split_once('='));
-    pairs.filter(|(gate, _)| gate.trim() == name).filter_map(|(_, value)| truth(value.trim())).last()
+    pairs.filter(|(gate, _)| gate.trim() == name).filter_map(|(_, value)| truth(value.trim())).next_back()
 }
 
 /// A truth value as Go reads it.

@@ -18,7 +18,7 @@
 //!     status: CrewStatus,
 //! }
 //!
-//! #[derive(Clone, Default, Deserialize, Serialize)]
+//! #[derive(Clone, Default, Deserialize, Serialize, PartialEq)]
 //! #[serde(default)]
 //! struct CrewStatus {
 //!     aboard: usize,

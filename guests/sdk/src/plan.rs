@@ -256,13 +256,17 @@ impl Action {
     /// A merge patch of the status subresource that turns the status seen into
     /// the one wanted; None if they are equal. The view's status names what is
     /// compared.
-    pub fn status<S: Serialize>(
+    pub fn status<S: Serialize + PartialEq>(
         resource: impl Into<ResourceId>,
         namespace: &str,
         name: &str,
         seen: &S,
         wanted: &S,
     ) -> Result<Option<Self>> {
+        // Mostly nothing is to be said, and that is cheaper to see than to compute.
+        if seen == wanted {
+            return Ok(None);
+        }
         let status = crate::merge::diff_of(seen, wanted)?;
         Ok(status.map(|status| {
             Self::merge(resource, namespace, name, &json!({ "status": status }))

@@ -207,9 +207,13 @@ pub fn available_from(conditions: &[PodCondition], min_ready_seconds: i32) -> Op
 
 /// Whether a pod with these conditions has been ready for so many seconds.
 pub fn is_available(conditions: &[PodCondition], min_ready_seconds: i32, now: Time) -> bool {
-    ready(conditions).is_some()
-        && (min_ready_seconds == 0
-            || available_from(conditions, min_ready_seconds).is_some_and(|at| at <= now))
+    ready(conditions).is_some_and(|ready| is_true_for(ready, min_ready_seconds, now))
+}
+
+/// Whether a condition that is true has been so for that many seconds.
+pub fn is_true_for(condition: &PodCondition, seconds: i32, now: Time) -> bool {
+    let wait = Duration::from_secs(seconds.max(0).unsigned_abs().into());
+    seconds == 0 || condition.last_transition_time.is_some_and(|since| since + wait <= now)
 }
 
 /// The earliest time after `now` at which one of these pods has been ready for

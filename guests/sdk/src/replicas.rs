@@ -119,8 +119,15 @@ pub fn reconcile<O: ReplicaOwner>(ctx: &Ctx<'_>) -> Result<Plan> {
         ))
     })?;
     let around = candidates::<Pod>(ctx, &meta.namespace, &meta.uid, &selector)?;
-    let terminating = around.iter().filter(|pod| is_own_terminating(pod, &meta.uid, &selector)).count();
-    let active = around.into_iter().filter(|pod| pod.is_active()).collect();
+    let mut terminating = 0;
+    let mut active = Vec::with_capacity(around.len());
+    for pod in around.into_iter().filter(|pod| !pod.is_terminal()) {
+        if !pod.metadata.is_deleting() {
+            active.push(pod);
+        } else if pod.metadata.is_controlled_by(&meta.uid) && selector.matches(&pod.metadata.labels) {
+            terminating += 1;
+        }
+    }
     let claims = claim(ctx, &*owner, &selector, active)?;
     let pods = claims.owned;
 
@@ -157,16 +164,12 @@ pub fn reconcile<O: ReplicaOwner>(ctx: &Ctx<'_>) -> Result<Plan> {
         }
     }
 
-    let status = status_of(&*owner, &pods, terminating, failure, ctx.now());
+    let status = status_of(&*owner, &selector, &pods, terminating, failure, ctx.now());
     if let Some(at) = next_check(&*owner, &status, &pods, ctx.now()) {
         plan.come_back(at);
     }
     plan.then(status_write(&owner, &status)?);
     Ok(plan)
-}
-
-fn is_own_terminating(pod: &Pod, owner_uid: &str, selector: &Selector) -> bool {
-    pod.is_terminating() && pod.metadata.is_controlled_by(owner_uid) && selector.matches(&pod.metadata.labels)
 }
 
 /// What went wrong with the last plan's pods.
@@ -272,6 +275,7 @@ fn related_on_nodes<O: ReplicaOwner>(ctx: &Ctx<'_>, owner: &O) -> Result<BTreeMa
 
 fn status_of<O: ReplicaOwner>(
     owner: &O,
+    selector: &Selector,
     pods: &[Object<Pod>],
     terminating: usize,
     failure: Option<Condition>,
@@ -279,7 +283,16 @@ fn status_of<O: ReplicaOwner>(
 ) -> ReplicaStatus {
     let template = Selector::of_labels(&owner.spec().template.metadata.labels);
     let min_ready = owner.spec().min_ready_seconds;
-    let count = |which: &dyn Fn(&Pod) -> bool| number(pods.iter().filter(|pod| which(pod)).count());
+    // What is its own matches its selector, which mostly is all that the template's labels ask for.
+    let labels_told = template == *selector;
+    let (mut labeled, mut ready, mut available) = (0, 0, 0);
+    for pod in pods {
+        labeled += usize::from(labels_told || template.matches(&pod.metadata.labels));
+        if let Some(condition) = pod::ready(&pod.status.conditions) {
+            ready += 1;
+            available += usize::from(pod::is_true_for(condition, min_ready, now));
+        }
+    }
     let mut conditions = owner.status().conditions.clone();
     match failure {
         // The first failure stands until there is none; its text is not chased.
@@ -291,9 +304,9 @@ fn status_of<O: ReplicaOwner>(
     }
     ReplicaStatus {
         replicas: number(pods.len()),
-        fully_labeled_replicas: count(&|pod| template.matches(&pod.metadata.labels)),
-        ready_replicas: count(&Pod::is_ready),
-        available_replicas: count(&|pod| pod.is_available(min_ready, now)),
+        fully_labeled_replicas: number(labeled),
+        ready_replicas: number(ready),
+        available_replicas: number(available),
         terminating_replicas: O::COUNTS_TERMINATING.then(|| number(terminating)),
         observed_generation: owner.metadata().generation,
         conditions,

@@ -54,6 +54,7 @@ impl<V> Clone for Object<V> {
 impl<V> std::ops::Deref for Object<V> {
     type Target = V;
 
+    #[inline]
     fn deref(&self) -> &V {
         &self.view
     }
@@ -65,14 +66,23 @@ impl<V> AsRef<V> for Object<V> {
     }
 }
 
-type MemoKey = (TypeId, u32, u32);
-type Parsed = (u32, Rc<dyn Any>);
-
-/// Parsed objects by view, resource and id.
+/// Parsed objects by view, resource and id. Ids are dense slots, so a table is a
+/// plain vector; one object costs an index rather than a hash.
 #[derive(Default)]
 pub(crate) struct Memo {
-    young: HashMap<MemoKey, Parsed>,
-    old: HashMap<MemoKey, Parsed>,
+    tables: HashMap<(TypeId, u32), Vec<Slot>>,
+    /// Counts the halves that were forgotten.
+    epoch: u32,
+    /// Objects used in this epoch.
+    used: usize,
+}
+
+#[derive(Default)]
+struct Slot {
+    version: u32,
+    /// The epoch in which it was last used.
+    epoch: u32,
+    parsed: Option<Rc<dyn Any>>,
 }
 
 thread_local! {
@@ -83,24 +93,50 @@ impl Memo {
     /// Objects in each half.
     const HALF: usize = 32_768;
 
-    fn get<V: 'static>(&mut self, reference: &ObjectRef) -> Option<Rc<V>> {
-        let key = (TypeId::of::<V>(), reference.resource, reference.id);
-        if let Some((version, parsed)) = self.young.get(&key) {
-            return if *version == reference.version { Rc::clone(parsed).downcast().ok() } else { None };
+    /// What is known of these objects.
+    fn get<V: 'static>(&mut self, refs: &[ObjectRef]) -> Vec<Option<Rc<V>>> {
+        let mut views = Vec::with_capacity(refs.len());
+        for run in refs.chunk_by(|a, b| a.resource == b.resource) {
+            let mut table = self.tables.get_mut(&(TypeId::of::<V>(), run[0].resource));
+            for reference in run {
+                let slot = table.as_deref_mut().and_then(|table| table.get_mut(reference.id as usize));
+                views.push(slot.filter(|slot| slot.version == reference.version).and_then(|slot| {
+                    let parsed = slot.parsed.clone()?;
+                    if std::mem::replace(&mut slot.epoch, self.epoch) != self.epoch {
+                        self.used += 1;
+                    }
+                    parsed.downcast().ok()
+                }));
+            }
         }
-        let (version, parsed) = self.old.remove(&key)?;
-        if version != reference.version {
-            return None;
-        }
-        self.insert(key, version, Rc::clone(&parsed));
-        parsed.downcast().ok()
+        views
     }
 
-    fn insert(&mut self, key: MemoKey, version: u32, parsed: Rc<dyn Any>) {
-        if self.young.len() >= Self::HALF {
-            self.old = std::mem::take(&mut self.young);
+    fn insert<V: 'static>(&mut self, reference: &ObjectRef, parsed: Rc<V>) {
+        if self.used >= Self::HALF {
+            self.forget_older_half();
         }
-        self.young.insert(key, (version, parsed));
+        let table = self.tables.entry((TypeId::of::<V>(), reference.resource)).or_default();
+        let at = reference.id as usize;
+        if table.len() <= at {
+            table.resize_with(at + 1, Slot::default);
+        }
+        table[at] = Slot { version: reference.version, epoch: self.epoch, parsed: Some(parsed) };
+        self.used += 1;
+    }
+
+    /// Keeps what was used since this was last done.
+    fn forget_older_half(&mut self) {
+        for table in self.tables.values_mut() {
+            for slot in table.iter_mut().filter(|slot| slot.epoch != self.epoch) {
+                slot.parsed = None;
+            }
+            let end = table.iter().rposition(|slot| slot.parsed.is_some()).map_or(0, |last| last + 1);
+            table.truncate(end);
+            table.shrink_to_fit();
+        }
+        self.epoch += 1;
+        self.used = 0;
     }
 }
 
@@ -125,8 +161,7 @@ pub(crate) fn read<V: DeserializeOwned + 'static>(
     snapshot: &dyn Snapshot,
     refs: Vec<ObjectRef>,
 ) -> Result<Vec<Object<V>>> {
-    let mut views: Vec<Option<Rc<V>>> =
-        MEMO.with_borrow_mut(|memo| refs.iter().map(|reference| memo.get(reference)).collect());
+    let mut views: Vec<Option<Rc<V>>> = MEMO.with_borrow_mut(|memo| memo.get(&refs));
     let unread: Vec<usize> = (0..refs.len()).filter(|&i| views[i].is_none()).collect();
     if !unread.is_empty() {
         let wanted: Vec<ObjectRef> = unread.iter().map(|&i| refs[i]).collect();
@@ -138,9 +173,7 @@ pub(crate) fn read<V: DeserializeOwned + 'static>(
             let view: Rc<V> = Rc::new(from_json(&text).map_err(|e| {
                 Error::Terminal(format!("cannot read {} {}: {e}", std::any::type_name::<V>(), name_in(&text)))
             })?);
-            let key = (TypeId::of::<V>(), refs[i].resource, refs[i].id);
-            let parsed: Rc<dyn Any> = Rc::clone(&view) as Rc<dyn Any>;
-            MEMO.with_borrow_mut(|memo| memo.insert(key, refs[i].version, parsed));
+            MEMO.with_borrow_mut(|memo| memo.insert(&refs[i], Rc::clone(&view)));
             views[i] = Some(view);
         }
     }
@@ -162,4 +195,39 @@ fn name_in(text: &str) -> String {
 #[derive(Deserialize)]
 pub(crate) struct JustMetadata {
     pub(crate) metadata: ObjectMeta,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(id: u32, version: u32) -> ObjectRef {
+        ObjectRef { resource: 1, id, version }
+    }
+
+    #[test]
+    fn what_is_known_is_of_one_view_one_version_and_one_resource() {
+        let mut memo = Memo::default();
+        memo.insert(&of(7, 1), Rc::new("seven".to_owned()));
+        assert_eq!(memo.get::<String>(&[of(7, 1)]), [Some(Rc::new("seven".to_owned()))]);
+        let others = [of(7, 2), of(6, 1), of(8, 1), ObjectRef { resource: 2, ..of(7, 1) }];
+        assert_eq!(memo.get::<String>(&others), [None, None, None, None]);
+        assert_eq!(memo.get::<u32>(&[of(7, 1)]), [None]);
+        memo.insert(&of(7, 2), Rc::new("another".to_owned()));
+        assert_eq!(memo.get::<String>(&[of(7, 1)]), [None]);
+    }
+
+    #[test]
+    fn what_is_not_used_is_forgotten_and_what_is_used_is_not() {
+        let mut memo = Memo::default();
+        let all = 3 * Memo::HALF as u32;
+        for id in 0..all {
+            memo.insert(&of(id, 1), Rc::new(id));
+            assert_eq!(memo.get::<u32>(&[of(0, 1)]), [Some(Rc::new(0))], "it is used all the time");
+        }
+        let refs: Vec<_> = (0..all).map(|id| of(id, 1)).collect();
+        let kept = memo.get::<u32>(&refs).into_iter().flatten().count();
+        assert!((Memo::HALF..=2 * Memo::HALF + 1).contains(&kept), "{kept} are kept");
+        assert_eq!(memo.get::<u32>(&[of(1, 1)]), [None]);
+    }
 }
