@@ -18,7 +18,7 @@ use coxswain::{
     engine::EngineConfig,
     entropy::Entropy,
     limits::LimitRules,
-    manager::{AlwaysWrite, Config, Given, Manager, Selection},
+    manager::{AlwaysWrite, Config, Given, Manager, Rollout, Selection},
 };
 use coxswain_localcluster::{
     Cluster, ClusterConfig, InProcess, Target,
@@ -238,6 +238,7 @@ pub fn manager_config(kube: kube::Config, controllers_dir: &Path) -> Config {
         entropy: Entropy::from_os(),
         gate: Arc::new(AlwaysWrite),
         limits: LimitRules::default(),
+        rollout: Rollout::default(),
         observers: Vec::new(),
         oversight: Default::default(),
     }

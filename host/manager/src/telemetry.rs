@@ -47,6 +47,25 @@ impl GuestLog {
     }
 }
 
+/// Lines of a guest in the shadow of another: details, since the version that
+/// runs says the same.
+pub struct ShadowLog {
+    controller: String,
+}
+
+impl ShadowLog {
+    /// The log of one shadow.
+    pub fn new(controller: &str) -> Self {
+        Self { controller: controller.to_owned() }
+    }
+}
+
+impl LogSink for ShadowLog {
+    fn log(&self, level: Level, message: &str) {
+        tracing::debug!(controller = self.controller, shadow = true, ?level, "{message}");
+    }
+}
+
 impl LogSink for GuestLog {
     fn log(&self, level: Level, message: &str) {
         let controller = &self.controller;

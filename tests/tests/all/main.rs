@@ -6,4 +6,5 @@ mod loading;
 mod plan;
 mod program;
 mod recording;
+mod shadow;
 mod swap;

@@ -16,10 +16,12 @@ mod demo;
 mod flags;
 mod inspect;
 mod limits;
-mod plan;
 mod oversight;
+mod plan;
 mod replay;
+mod rollout;
 mod run;
+mod shadow;
 mod status;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -47,6 +49,8 @@ enum Command {
     Cluster(cluster::Args),
     /// What a running manager is doing.
     Status(status::Args),
+    /// How a candidate in the shadow of a controller differs from it.
+    Shadow(shadow::Args),
     /// What a module says about itself, and whether this host can run it.
     Inspect(inspect::Args),
     /// Decide recorded reconciles anew, and show what differs.
@@ -82,8 +86,21 @@ pub fn main() -> ExitCode {
         return engine::compile_child_main();
     }
     let _ = coxswain::install_crypto();
-    let subcommands =
-        ["run", "plan", "demo", "cluster", "status", "inspect", "replay", "help", "--help", "-h", "--version", "-V"];
+    let subcommands = [
+        "run",
+        "plan",
+        "demo",
+        "cluster",
+        "status",
+        "shadow",
+        "inspect",
+        "replay",
+        "help",
+        "--help",
+        "-h",
+        "--version",
+        "-V",
+    ];
     let first = args.get(1).map(String::as_str);
     if first.is_some_and(|arg| arg.starts_with('-') && !subcommands.contains(&arg)) {
         args.insert(1, "run".into());
@@ -108,6 +125,7 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => demo::main(args, extra),
         Command::Cluster(args) => cluster::main(args),
         Command::Status(args) => status::main(args),
+        Command::Shadow(args) => shadow::main(args),
         Command::Inspect(args) => inspect::main(args),
         Command::Replay(args) => replay::main(args),
     };

@@ -12,7 +12,7 @@ use coxswain::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{LogArgs, flags, limits::LimitArgs, oversight::OversightArgs};
+use super::{LogArgs, flags, limits::LimitArgs, oversight::OversightArgs, rollout::RolloutArgs};
 
 /// Where `coxswain run` and `coxswain status` meet unless told otherwise.
 pub const STATUS_ADDRESS: &str = "127.0.0.1:7257";
@@ -102,6 +102,8 @@ pub struct ManagerArgs {
     limits: LimitArgs,
     #[command(flatten)]
     oversight: OversightArgs,
+    #[command(flatten)]
+    rollout: RolloutArgs,
 }
 
 impl ManagerArgs {
@@ -131,6 +133,7 @@ impl ManagerArgs {
             entropy: Entropy::from_os(),
             gate: Arc::new(AlwaysWrite),
             limits: self.limits.rules(),
+            rollout: self.rollout.rollout(),
             observers: Vec::new(),
             oversight: self.oversight.settings(),
         }

@@ -17,14 +17,21 @@ pub struct Args {
     server: String,
     /// Print JSON.
     #[arg(long)]
-    json: bool,
+    pub json: bool,
+}
+
+impl Args {
+    /// Asks the manager.
+    pub fn ask(&self) -> anyhow::Result<Status> {
+        let body = super::runtime()?.block_on(fetch(&self.server))?;
+        serde_json::from_slice(&body)
+            .with_context(|| format!("{} answers, and not as a coxswain manager does", self.server))
+    }
 }
 
 /// Asks a manager and prints what it says.
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
-    let body = super::runtime()?.block_on(fetch(&args.server))?;
-    let status: Status = serde_json::from_slice(&body)
-        .with_context(|| format!("{} answers, and not as a coxswain manager does", args.server))?;
+    let status = args.ask()?;
     if args.json {
         say!("{}", serde_json::to_string_pretty(&status)?);
     } else {

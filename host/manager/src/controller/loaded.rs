@@ -1,6 +1,13 @@
 //! One version of a module, at work.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -23,8 +30,6 @@ pub struct Loaded {
     pub path: PathBuf,
     /// Since when it is the one that runs.
     pub since: jiff::Timestamp,
-    /// Counts the swaps of its controller.
-    pub generation: u64,
     /// Its view of the store.
     pub view: Arc<ModuleView>,
     /// The writer of its plans.
@@ -33,6 +38,7 @@ pub struct Loaded {
     pub options: Vec<String>,
     /// How it does.
     pub probation: Arc<Probation>,
+    generation: AtomicU64,
     instance: Mutex<Option<Instance>>,
     /// One call at a time, in order, and only the one whose turn it is takes a
     /// place on a processor.
@@ -63,7 +69,18 @@ impl Loaded {
         options: Vec<String>,
     ) -> Self {
         let (instance, turn, probation) = (Mutex::default(), Arc::default(), Arc::<Probation>::default());
+        let generation = AtomicU64::new(generation);
         Self { module, path, since, generation, view, executor, options, probation, instance, turn }
+    }
+
+    /// Counts the swaps of its controller up to it.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// Sets what [`Loaded::generation`] is, before it becomes the one that runs.
+    pub fn set_generation(&self, generation: u64) {
+        self.generation.store(generation, Ordering::Relaxed);
     }
 
     /// Calls the guest on a compute thread, one call at a time. `spent` is what

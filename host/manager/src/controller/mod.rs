@@ -4,12 +4,14 @@
 //! and no reconcile of a key before the cache shows what its last plan wrote.
 //! A fault of the guest costs the reconcile it happened in, nothing else.
 
+mod canary;
 mod compute;
 mod loaded;
 mod observe;
 mod probation;
 mod reconcile;
 mod record;
+pub mod shadow;
 mod status;
 
 use std::{
@@ -24,11 +26,13 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub use canary::{Canary, CanaryStatus};
 pub use compute::Compute;
 pub use loaded::{Called, Loaded};
 pub use observe::{Follower, Observer};
 pub use probation::Probation;
 pub use record::Record;
+use shadow::Shadow;
 pub use status::{ControllerStatus, KeyError};
 
 use crate::{
@@ -93,6 +97,8 @@ pub struct Controller {
     struck: Mutex<HashSet<Key>>,
     log: Arc<dyn LogSink>,
     observers: RwLock<Vec<Arc<dyn Observer>>>,
+    shadows: RwLock<Vec<Arc<Shadow>>>,
+    canary: RwLock<Option<Arc<Canary>>>,
     stop: CancellationToken,
     swapped: Notify,
     tasks: TaskTracker,
@@ -128,6 +134,8 @@ impl Controller {
             struck: Mutex::default(),
             log,
             observers: RwLock::default(),
+            shadows: RwLock::default(),
+            canary: RwLock::default(),
             stop: CancellationToken::new(),
             swapped: Notify::new(),
             tasks: TaskTracker::new(),
@@ -158,13 +166,15 @@ impl Controller {
     /// finish with the old one (lookups under way are dropped); queue, state,
     /// barriers and subscriptions stay; all keys are looked at anew, after
     /// whatever is due.
-    pub fn swap(&self, loaded: Loaded) {
+    pub fn swap(&self, loaded: impl Into<Arc<Loaded>>) {
+        let loaded = loaded.into();
         loaded.probation.excuse(self.struck.lock().clone());
         self.queue.set_serial_sources(serial_sources(&loaded));
-        let loaded = Arc::new(loaded);
         let old = {
             let mut current = self.current.write();
             loaded.view.adopt(&current.view);
+            // From here on there is nothing to be a canary beside.
+            *self.canary.write() = None;
             std::mem::replace(&mut *current, loaded.clone())
         };
         self.counters.swaps.fetch_add(1, Ordering::Relaxed);

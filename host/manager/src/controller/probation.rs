@@ -80,6 +80,12 @@ impl Probation {
         }
     }
 
+    /// What was last held against the version.
+    pub fn last_strike(&self) -> Option<String> {
+        let struck = self.strikes.load(Ordering::Relaxed) > 0;
+        struck.then(|| self.last.lock().clone())
+    }
+
     /// Whether nothing has been held against the version.
     pub fn is_clean(&self) -> bool {
         self.strikes.load(Ordering::Relaxed) == 0 || self.reconciles.load(Ordering::Relaxed) > FIRST

@@ -19,11 +19,12 @@ use crate::{
 
 /// Rounds of lookups one reconcile may take, because each must bring it closer
 /// to a plan: the deepest chain known is an owner's owner and its scale.
-const MAX_ROUNDS: u32 = 16;
+pub(super) const MAX_ROUNDS: u32 = 16;
 
 impl Controller {
     pub(super) async fn reconcile(&self, key: &Key) -> Settled {
-        let loaded = self.current();
+        let loaded = self.version_for(key);
+        self.note_canary(&loaded);
         if !loaded.view.is_ready() {
             // All its keys are woken once it is.
             return Settled { finished: Finished::default(), barriers: Vec::new() };
@@ -90,7 +91,7 @@ impl Controller {
                     }
                     let answers = loaded.executor.look_up(asks).await;
                     request.answers.extend(answers);
-                    if !Arc::ptr_eq(loaded, &self.current()) {
+                    if !Arc::ptr_eq(loaded, &self.version_for(key)) {
                         return Settled {
                             finished: Finished { at_once: true, ..Finished::default() },
                             barriers: Vec::new(),

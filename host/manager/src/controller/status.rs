@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::atomic::Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use super::Controller;
+use super::{CanaryStatus, Controller, shadow::ShadowStatus};
 use crate::{contract::display_name, limits::LimitsStatus};
 
 /// The last thing that went wrong with a key of a controller.
@@ -76,6 +76,12 @@ pub struct ControllerStatus {
     /// Why the controller as a whole is slowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowed: Option<String>,
+    /// Candidates that compute beside it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shadows: Vec<ShadowStatus>,
+    /// A version that has a share of its keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<CanaryStatus>,
 }
 
 impl Controller {
@@ -110,6 +116,8 @@ impl Controller {
             limits: loaded.module.limits().into(),
             limit_hits: self.counters.limit_hits.by_name(),
             slowed: loaded.probation.trouble(),
+            shadows: self.shadows.read().iter().map(|shadow| shadow.status()).collect(),
+            canary: self.canary.read().as_ref().map(|canary| canary.status()),
         }
     }
 

@@ -134,7 +134,7 @@ impl Executor {
         view: &dyn SeenBy,
         gate: &dyn WriteGate,
     ) -> Executed {
-        if let Err(reason) = check::check(&plan, &self.shared.config, &self.shared.registry, view) {
+        if let Err(reason) = self.check(&plan, view) {
             tracing::warn!(controller = self.shared.config.controller, %key, reason, "refused a plan");
             return Executed { failed: true, invalid: Some(reason), ..Executed::default() };
         }
@@ -142,6 +142,12 @@ impl Executor {
             return Executed { withheld: true, ..Executed::default() };
         }
         Run::new(self, key, &plan, view, gate).plan(&plan).await
+    }
+
+    /// Whether a plan could be carried out, as far as that can be seen without
+    /// carrying it out. The error says why not.
+    pub fn check(&self, plan: &Plan, view: &dyn SeenBy) -> Result<(), String> {
+        check::check(plan, &self.shared.config, &self.shared.registry, view)
     }
 
     /// Answers lookups, each with a request sent after this call began.

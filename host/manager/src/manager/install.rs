@@ -40,7 +40,6 @@ pub(super) enum Work {
     /// All that a candidate reads is in the cache.
     Warmed(Box<Candidate>),
     /// A candidate has come through what lies between warmed and live, or not.
-    #[allow(dead_code, reason = "for whatever a candidate goes through before it is live")]
     Rehearsed(Box<Candidate>, Result<(), String>),
     /// A version that is live goes wrong too often.
     Unfit { controller: String, hash: String, reason: String },
@@ -252,7 +251,7 @@ impl Manager {
             return;
         }
         let queue = current.as_ref().map_or_else(|| Arc::new(Queue::new()), |c| c.queue().clone());
-        let loaded = match self.assemble(module, path, &queue, current.as_deref()) {
+        let loaded = match self.assemble(module, path, queue.clone(), current.as_deref()) {
             Ok(loaded) => loaded,
             Err(reason) => return self.refuse(path, current.is_some().then_some(name.as_str()), reason),
         };
@@ -261,7 +260,11 @@ impl Manager {
             None => self.start_controller(path, loaded, queue, took),
             Some(_) => {
                 let path = path.to_owned();
-                self.warm(Candidate { path, loaded, origin: Origin::File { hash: hash.to_owned() } });
+                self.warm(Candidate {
+                    path,
+                    loaded: Arc::new(loaded),
+                    origin: Origin::File { hash: hash.to_owned() },
+                });
             }
         }
     }
@@ -271,13 +274,12 @@ impl Manager {
         &self,
         module: Module,
         path: &Path,
-        queue: &Arc<Queue>,
+        wake: Arc<dyn Wake>,
         current: Option<&Controller>,
     ) -> Result<Loaded, String> {
         let manifest = module.manifest().clone();
         let module = module.with_limits(self.config.limits.limits(&manifest.name, &manifest.aliases));
         let values = options::resolve(&manifest, &self.config.options).map_err(|e| e.to_string())?;
-        let wake: Arc<dyn Wake> = queue.clone();
         let predecessor = current.map(Controller::current);
         let view = match &predecessor {
             None => self.store.attach(&manifest, wake),
@@ -309,7 +311,7 @@ impl Manager {
             Some(old) => old.probation.clone(),
             None => Arc::new(self.probation(&manifest.name, module.hash())),
         };
-        let generation = predecessor.map_or(0, |old| old.generation + 1);
+        let generation = predecessor.map_or(0, |old| old.generation() + 1);
         let mut loaded = Loaded::new(module, path.to_owned(), since, generation, view, executor, values);
         loaded.probation = probation;
         Ok(loaded)
@@ -336,12 +338,12 @@ impl Manager {
                     tracing::info!(controller = controller.name(), "a file named by an option has changed");
                     let module = current.module.clone();
                     let assembled =
-                        self.assemble(module, &current.path, controller.queue(), Some(&controller));
+                        self.assemble(module, &current.path, controller.queue().clone(), Some(&controller));
                     if let Ok(loaded) = assembled {
                         let path = current.path.clone();
                         self.post(Work::Warmed(Box::new(Candidate {
                             path,
-                            loaded,
+                            loaded: Arc::new(loaded),
                             origin: Origin::Options,
                         })));
                     }

@@ -8,10 +8,12 @@
 mod files;
 mod install;
 pub mod options;
-mod preview;
-mod rollout;
 mod oversight;
+mod preview;
+mod rehearsal;
+mod rollout;
 mod selection;
+mod shadows;
 mod stage;
 mod status;
 mod table;
@@ -27,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use options::Given;
 pub use oversight::Oversight;
+pub use rehearsal::{CanaryRule, Rollout};
 pub use selection::Selection;
 pub use stage::{Compiling, ModuleStatus, Stage, StageCounts};
 pub use status::{Refusal, ResourceStatus, Status};
@@ -85,6 +88,8 @@ pub struct Config {
     pub gate: Arc<dyn WriteGate>,
     /// What each controller may use.
     pub limits: LimitRules,
+    /// What a new version goes through before it is live.
+    pub rollout: Rollout,
     /// Who looks on while controllers reconcile.
     pub observers: Vec<Arc<dyn Observer>>,
     /// Recordings and the policy.
@@ -151,6 +156,8 @@ pub struct Manager {
     controllers: Mutex<BTreeMap<String, Running>>,
     files: Mutex<Files>,
     stages: StageCounts,
+    /// Why files of shadows cannot be used.
+    shadow_troubles: Mutex<BTreeMap<PathBuf, String>>,
     work: mpsc::UnboundedSender<Work>,
     first_load: watch::Sender<bool>,
     cancel: CancellationToken,
@@ -218,6 +225,7 @@ impl Manager {
             controllers: Mutex::default(),
             files: Mutex::default(),
             stages: StageCounts::default(),
+            shadow_troubles: Mutex::default(),
             work,
             first_load: watch::Sender::new(false),
             cancel,
@@ -228,6 +236,7 @@ impl Manager {
         });
         let follower = tokio::spawn(manager.clone().follow_directory(to_do));
         manager.background.lock().push(follower);
+        manager.follow_shadows();
         Ok(manager)
     }
 
@@ -273,11 +282,12 @@ impl Manager {
             })
             .collect();
         resources.sort_by(|a, b| a.resource.cmp(&b.resource));
-        let (refused, modules, compiling) = {
+        let (mut refused, modules, compiling) = {
             let files = self.files.lock();
             let compiling = Some(files.compiling).filter(|compiling| compiling.of > 0);
             (files.refusals(&self.config.controllers_dir), files.statuses(), compiling)
         };
+        refused.extend(self.shadow_refusals());
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started: self.started,

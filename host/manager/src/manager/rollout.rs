@@ -34,7 +34,7 @@ pub(super) struct Candidate {
     /// The file of its controller.
     pub path: PathBuf,
     /// All of it.
-    pub loaded: Loaded,
+    pub loaded: Arc<Loaded>,
     /// Where it comes from.
     pub origin: Origin,
 }
@@ -64,7 +64,7 @@ impl Candidate {
             Origin::File { hash } => manager.files.lock().current(&self.path, hash).is_some(),
             Origin::Options | Origin::Rollback { .. } => {
                 let controller = manager.controller(&self.loaded.module.manifest().name);
-                controller.is_some_and(|c| c.current().generation + 1 == self.loaded.generation)
+                controller.is_some_and(|c| c.current().generation() + 1 == self.loaded.generation())
             }
         }
     }
@@ -143,23 +143,17 @@ impl Manager {
         }
     }
 
-    /// What a new version goes through between warmed and live. Gives it back if
-    /// it goes live at once; whoever keeps it posts [`Work::Rehearsed`] later.
-    fn rehearse(self: &Arc<Self>, candidate: Candidate) -> Option<Candidate> {
-        Some(candidate)
-    }
-
     /// Puts a candidate in the place of the version that runs.
     pub(super) fn go_live(self: &Arc<Self>, candidate: Candidate) {
         if !candidate.is_current(self) {
             return;
         }
-        let Candidate { path, mut loaded, origin } = candidate;
+        let Candidate { path, loaded, origin } = candidate;
         let manifest = loaded.module.manifest().clone();
         let name = manifest.name.clone();
         let Some(controller) = self.controller(&name) else { return };
         let old = controller.current();
-        loaded.generation = old.generation + 1;
+        loaded.set_generation(old.generation() + 1);
         let (old_module, clean) = (old.module.clone(), old.probation.is_clean());
         let (old_version, old_hash) = (&old_module.manifest().version, short(old_module.hash()));
         let hash = short(loaded.module.hash()).to_owned();
@@ -262,7 +256,8 @@ impl Manager {
             );
             return Err((why_not, reply));
         };
-        let assembled = self.assemble(before.clone(), &current.path, controller.queue(), Some(controller));
+        let assembled =
+            self.assemble(before.clone(), &current.path, controller.queue().clone(), Some(controller));
         let loaded = match assembled {
             Ok(loaded) => loaded,
             Err(error) => {
@@ -276,7 +271,7 @@ impl Manager {
             let told = format!("rolled back to {}: {reason}", short(before.hash()));
             self.advance(&path, Stage::RolledBack, Some(told));
         }
-        self.warm(Candidate { path, loaded, origin: Origin::Rollback { reason, reply } });
+        self.warm(Candidate { path, loaded: Arc::new(loaded), origin: Origin::Rollback { reason, reply } });
         Ok(())
     }
 

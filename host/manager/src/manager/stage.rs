@@ -1,9 +1,9 @@
 //! The stages of a module on its way from a file to being at work.
 //!
 //! ```text
-//! noticed ─► compiling ─► checked ─► warming ─► warmed ─► shadowing, held ─► live
-//!    │           │           │                                │               │
-//!    └───────────┴───────────┴──────────► refused ◄───────────┘          rolled back
+//! noticed ─► compiling ─► checked ─► warming ─► warmed ─► shadowing, held, canary ─► live
+//!    │           │           │                                │                       │
+//!    └───────────┴───────────┴──────────► refused ◄───────────┘                  rolled back
 //! ```
 //!
 //! Whatever happens before `live`, the version that runs goes on.
@@ -32,8 +32,11 @@ pub enum Stage {
     Warmed,
     /// It computes beside the version that runs, and its plans are compared.
     Shadowing,
-    /// It has shown itself, and waits to be let through.
+    /// It decides otherwise than the version that runs, and waits to be let
+    /// through.
     Held,
+    /// It has a share of the keys.
+    Canary,
     /// It is at work.
     Live,
     /// `--controllers` leaves it out.
@@ -46,7 +49,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Noticed,
         Self::Compiling,
         Self::Checked,
@@ -54,6 +57,7 @@ impl Stage {
         Self::Warmed,
         Self::Shadowing,
         Self::Held,
+        Self::Canary,
         Self::Live,
         Self::Unselected,
         Self::Refused,
@@ -70,6 +74,7 @@ impl Stage {
             Self::Warmed => "warmed",
             Self::Shadowing => "shadowing",
             Self::Held => "held",
+            Self::Canary => "canary",
             Self::Live => "live",
             Self::Unselected => "not selected",
             Self::Refused => "refused",

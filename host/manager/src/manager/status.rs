@@ -120,6 +120,19 @@ impl Status {
             if let Some(slowed) = &c.slowed {
                 let _ = writeln!(text, "    slowed: {slowed}");
             }
+            for shadow in &c.shadows {
+                let hash = shadow.hash.get(..12).unwrap_or(&shadow.hash);
+                let _ = writeln!(text, "    shadow {} ({hash}): {}", shadow.version, shadow.summary());
+                if let Some(reason) = &shadow.ended {
+                    let _ = writeln!(text, "        not asked any more: {reason}");
+                }
+                if !shadow.differences.is_empty() {
+                    let _ = writeln!(text, "        `coxswain shadow {}` shows what differs", c.name);
+                }
+            }
+            if let Some(canary) = &c.canary {
+                let _ = writeln!(text, "    canary {}", canary.summary());
+            }
             if !c.limit_hits.is_empty() {
                 let hits: Vec<_> =
                     c.limit_hits.iter().map(|(kind, times)| format!("{kind} {times}")).collect();

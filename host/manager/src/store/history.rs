@@ -80,8 +80,9 @@ impl History {
         }
     }
 
-    /// Keeps a generation readable until the pin is dropped. The caller holds
-    /// the store's lock, so that the generation is the current one.
+    /// Keeps a generation readable until the pin is dropped. Either the caller
+    /// holds the store's lock, so that the generation is the current one, or
+    /// somebody else pins it already.
     pub(super) fn pin(self: &Arc<Self>, generation: u64) -> Pin {
         *self.state.lock().pins.entry(generation).or_default() += 1;
         Pin { history: self.clone(), generation }

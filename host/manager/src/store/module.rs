@@ -306,6 +306,12 @@ impl ModuleView {
         Snapshot::new(self.clone(), key)
     }
 
+    /// Shows the state of the store that another snapshot shows, of this view or
+    /// of another module's.
+    pub fn snapshot_beside(self: &Arc<Self>, key: &Key, other: &Snapshot) -> Snapshot {
+        Snapshot::beside(self.clone(), key, other)
+    }
+
     /// Installs what a key read as its subscriptions. What changed in the
     /// meantime wakes it at once. Unless `finished`, the reads of its last
     /// finished reconcile stay as well.

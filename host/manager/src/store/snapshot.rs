@@ -129,6 +129,24 @@ impl Snapshot {
         snapshot
     }
 
+    /// The state that another snapshot shows, through this view. It stays
+    /// readable for as long as either is there.
+    pub(super) fn beside(view: Arc<ModuleView>, key: &Key, other: &Self) -> Self {
+        let store = view.store.clone();
+        let inner = store.inner.read();
+        let pin = store.history.pin(other.pin.generation);
+        let mut past = Past { until: pin.generation, ..Past::default() };
+        past.follow(&inner, &view, &pin);
+        let interests = Vec::new();
+        let mut snapshot =
+            Self { view, pin, primary: None, interests, resources: None, refused: Vec::new(), past };
+        if key.resource != 0 {
+            snapshot.primary =
+                snapshot.look_up(&inner, key.resource, &key.namespace, &key.name).unwrap_or_default();
+        }
+        snapshot
+    }
+
     /// The key's own object.
     pub fn primary(&self) -> Option<ObjectRef> {
         self.primary

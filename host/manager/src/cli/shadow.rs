@@ -1,0 +1,57 @@
+//! `coxswain shadow NAME` and `coxswain promote NAME`.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+
+use super::status;
+
+/// What the exit code means, for `--help`.
+const EXIT_CODES: &str = "Exit code: 0 the candidate agrees so far; 2 it differs or fails; 1 there is none.";
+
+/// Flags of `shadow`.
+#[derive(clap::Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct Args {
+    /// Name of the controller, or a short name.
+    name: String,
+    #[command(flatten)]
+    status: status::Args,
+}
+
+/// Shows how a candidate differs from the version that runs.
+pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+    let status = args.status.ask()?;
+    let named =
+        |c: &&coxswain::controller::ControllerStatus| c.name == args.name || c.aliases.contains(&args.name);
+    let Some(controller) = status.controllers.iter().find(named) else {
+        let names: Vec<_> = status.controllers.iter().map(|c| c.name.as_str()).collect();
+        bail!("no controller {:?} runs; there are {}", args.name, names.join(", "));
+    };
+    if controller.shadows.is_empty() {
+        bail!(
+            "{} has no shadow; start the manager with --shadow {0}=FILE or --swap-through-shadow",
+            controller.name
+        );
+    }
+    if args.status.json {
+        say!("{}", serde_json::to_string_pretty(&controller.shadows)?);
+    }
+    let mut differs = false;
+    for shadow in &controller.shadows {
+        differs |= shadow.differed + shadow.faults > 0;
+        if args.status.json {
+            continue;
+        }
+        say!("{} {} beside {}, since {}", controller.name, shadow.version, controller.version, shadow.since);
+        say!("{}: {}", shadow.file, shadow.summary());
+        if let Some(reason) = &shadow.ended {
+            say!("not asked any more: {reason}");
+        }
+        for difference in &shadow.differences {
+            say!("\n{} ({} times, last at {})", difference.key, difference.times, difference.at);
+            say!("{}", difference.diff.trim_end());
+        }
+    }
+    Ok(ExitCode::from(if differs { 2 } else { 0 }))
+}
