@@ -7,7 +7,7 @@ use coxswain::{
     controller::{ControllerStatus, shadow::ShadowStatus},
     manager::{Config, Rollout},
 };
-use coxswain_localcluster::Target;
+use coxswain_localcluster::{Target, rest::options::DeleteOptions};
 use coxswain_tests::{Bed, crd, deployment, module, rebuilt, test_guest, text};
 use serde_json::{Value, json};
 
@@ -224,7 +224,7 @@ async fn a_version_agrees_with_itself() -> anyhow::Result<()> {
     web["spec"]["template"]["spec"]["containers"][0]["image"] = "image:2".into();
     bed.api().update(&target, &web).map_err(|s| anyhow::anyhow!("{}", s.message))?;
     bed.until("rolled out", LIMIT, ready).await?;
-    bed.api().delete(&target, &json!({})).map_err(|s| anyhow::anyhow!("{}", s.message))?;
+    bed.api().delete(&target, &DeleteOptions::default()).map_err(|s| anyhow::anyhow!("{}", s.message))?;
     bed.until("collected", LIMIT, async |bed| {
         Ok(bed.list("apps/v1", "replicasets", "default").await?.is_empty())
     })
