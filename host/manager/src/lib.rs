@@ -34,6 +34,7 @@ pub mod preview;
 pub mod queue;
 pub mod recording;
 pub mod registry;
+pub mod scenario;
 pub mod serve;
 pub mod source;
 pub mod store;

@@ -6,5 +6,6 @@ mod loading;
 mod plan;
 mod program;
 mod recording;
+mod scenarios;
 mod shadow;
 mod swap;

@@ -6,26 +6,35 @@ use super::runner::{Native, Reconciler, play};
 use super::scenario::Scenario;
 use crate::controller::Controller;
 
-/// Plays a scenario file and compares with its golden file beside it. With
-/// `BLESS=1` in the environment, the golden file is written instead.
+const HOW_TO_BLESS: &str = "BLESS=1 (or `coxswain test --bless`) records it";
+
+/// Plays a scenario file and compares with its golden file beside it.
 pub fn check_file(path: &Path, reconciler: &mut dyn Reconciler) -> Result<(), String> {
-    let told = Scenario::load(path).and_then(|scenario| play(&scenario, reconciler));
-    let told = told.map_err(|e| format!("{}: {e}", path.display()))?;
+    let told = tell(path, reconciler)?;
     let golden = path.with_extension("plan.yaml");
-    if std::env::var_os("BLESS").is_some_and(|bless| bless == "1") {
-        return std::fs::write(&golden, told).map_err(|e| format!("{}: {e}", golden.display()));
-    }
     let wanted = std::fs::read_to_string(&golden)
-        .map_err(|e| format!("{}: {e}; run with BLESS=1 to record it", golden.display()))?;
+        .map_err(|e| format!("{}: {e}; {HOW_TO_BLESS}", golden.display()))?;
     if wanted == told {
         return Ok(());
     }
     Err(format!(
-        "{}: differs from {} (BLESS=1 records it)\n{}",
+        "{}: differs from {}; {HOW_TO_BLESS}\n{}",
         path.display(),
         golden.display(),
         difference(&wanted, &told)
     ))
+}
+
+/// Plays a scenario file and writes its golden file.
+pub fn bless_file(path: &Path, reconciler: &mut dyn Reconciler) -> Result<(), String> {
+    let golden = path.with_extension("plan.yaml");
+    let told = tell(path, reconciler)?;
+    std::fs::write(&golden, told).map_err(|e| format!("{}: {e}", golden.display()))
+}
+
+fn tell(path: &Path, reconciler: &mut dyn Reconciler) -> Result<String, String> {
+    let told = Scenario::load(path).and_then(|scenario| play(&scenario, reconciler));
+    told.map_err(|e| format!("{}: {e}", path.display()))
 }
 
 /// The lines around the first difference.
@@ -62,11 +71,14 @@ pub fn files(directory: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 /// Checks all scenarios of a directory against a controller in this process.
-/// For a test of the controller's crate; panics with what differs.
+/// For a test of the controller's crate; panics with what differs. With `BLESS=1`
+/// in the environment, the golden files are written instead.
 pub fn scenarios<C: Controller>(directory: impl AsRef<Path>) {
     let files = files(directory.as_ref()).unwrap_or_else(|e| panic!("{e}"));
+    let bless = std::env::var_os("BLESS").is_some_and(|bless| bless == "1");
+    let judge = if bless { bless_file } else { check_file };
     let failures: Vec<String> =
-        files.iter().filter_map(|file| check_file(file, &mut Native::<C>::new()).err()).collect();
+        files.iter().filter_map(|file| judge(file, &mut Native::<C>::new()).err()).collect();
     assert!(
         failures.is_empty(),
         "{} of {} scenarios fail\n\n{}",

@@ -32,7 +32,7 @@ mod scenario;
 mod tests;
 mod world;
 
-pub use files::{check_file, files, scenarios};
+pub use files::{bless_file, check_file, files, scenarios};
 pub use reads::reads;
 pub use runner::{Native, Reconciler, play};
 pub use scenario::{FailLine, Happening, LookupLine, RefuseLine, ResourceLine, Scenario, State};

@@ -23,6 +23,7 @@ mod rollout;
 mod run;
 mod shadow;
 mod status;
+mod test;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -55,6 +56,8 @@ enum Command {
     Inspect(inspect::Args),
     /// Decide recorded reconciles anew, and show what differs.
     Replay(replay::Args),
+    /// Play scenarios with a module, and compare what it plans.
+    Test(test::Args),
 }
 
 /// How to log.
@@ -95,6 +98,7 @@ pub fn main() -> ExitCode {
         "shadow",
         "inspect",
         "replay",
+        "test",
         "help",
         "--help",
         "-h",
@@ -128,6 +132,7 @@ pub fn main() -> ExitCode {
         Command::Shadow(args) => shadow::main(args),
         Command::Inspect(args) => inspect::main(args),
         Command::Replay(args) => replay::main(args),
+        Command::Test(args) => test::main(args),
     };
     match result {
         Ok(code) => code,
