@@ -18,6 +18,7 @@ pub mod api;
 pub mod clock;
 pub mod connect;
 pub mod contract;
+pub mod control;
 pub mod controller;
 pub mod discovery;
 pub mod engine;

@@ -23,7 +23,8 @@ pub struct Limits {
     /// lookups together. Waiting for answers does not count.
     pub deadline: Duration,
     /// Added to the deadline of an instance's first call, in which language
-    /// runtimes set themselves up.
+    /// runtimes set themselves up. As long as the deadline, unless a program
+    /// that embeds the engine says otherwise.
     pub first_call: Duration,
     /// Bytes of linear memory, over all memories of the component.
     pub memory: usize,
@@ -304,7 +305,10 @@ impl LimitRule {
     fn apply(&self, limits: &mut Limits) {
         let pieces = usize::try_from(self.value).unwrap_or(usize::MAX);
         match self.kind {
-            LimitKind::Deadline => limits.deadline = Duration::from_nanos(self.value),
+            LimitKind::Deadline => {
+                limits.deadline = Duration::from_nanos(self.value);
+                limits.first_call = limits.deadline;
+            }
             LimitKind::Memory => limits.memory = pieces,
             LimitKind::PlanActions => limits.plan_actions = pieces,
             LimitKind::PlanBytes => limits.plan_bytes = pieces,

@@ -159,7 +159,9 @@ impl Action {
             Self::TooManyRequests { retry_after_seconds } => {
                 Verdict::Refuse(Status::too_many_requests("injected fault", *retry_after_seconds))
             }
-            Self::Forbidden => Verdict::Refuse(Status::forbidden("", "objects", "injected", "injected fault")),
+            Self::Forbidden => {
+                Verdict::Refuse(Status::forbidden("", "objects", "injected", "injected fault"))
+            }
             Self::ServerError => Verdict::Refuse(Status::internal("injected fault")),
             Self::Expired => Verdict::Refuse(Status::expired("injected fault")),
             Self::CutConnection => Verdict::Cut,

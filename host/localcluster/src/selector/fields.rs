@@ -102,7 +102,10 @@ fn unescape(text: &str) -> Result<String, String> {
                 None => return Err("invalid field selector: invalid escape sequence: \\".into()),
             },
             ',' | '=' => {
-                return Err(format!("invalid field selector: unescaped character in value: {}", u32::from(c)));
+                return Err(format!(
+                    "invalid field selector: unescaped character in value: {}",
+                    u32::from(c)
+                ));
             }
             c => out.push(c),
         }

@@ -9,7 +9,7 @@ use coxswain::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{LogArgs, cluster::ClusterArgs, flags, run::ManagerArgs};
+use super::{LogArgs, cluster::ClusterArgs, control, flags, run::ManagerArgs};
 
 /// How long the controllers may take to be loaded and ready. A first start
 /// compiles every module.
@@ -74,6 +74,9 @@ async fn run(args: Args, mut options: Given) -> anyhow::Result<ExitCode> {
             Some(format!("http://{bound}/status"))
         }
     };
+    let socket = kubeconfig.with_file_name("control.sock");
+    let control = args.manager.control.start(Some(socket), &manager, &cancel).await;
+    control::reload_on_hangup(&manager)?;
     let ready = tokio::select! {
         ready = tokio::time::timeout(READY, manager.ready()) => ready.is_ok(),
         done = super::interrupted() => {
@@ -88,11 +91,13 @@ async fn run(args: Args, mut options: Given) -> anyhow::Result<ExitCode> {
         tracing::warn!("not all controllers are ready after {READY:?}; `coxswain status` says why");
     }
     let kubeconfig = kubeconfig.display().to_string();
+    let socket = control.as_ref().map(|(path, _)| path.display().to_string());
     if args.json {
-        let line = serde_json::json!({"kubeconfig": kubeconfig, "controllersDir": controllers_dir, "status": status});
+        let line = serde_json::json!({"kubeconfig": kubeconfig, "controllersDir": controllers_dir, "status": status, "controlSocket": socket});
         say!("{line}");
     } else {
-        print_guide(&args, &kubeconfig, &controllers_dir.display().to_string(), status.as_deref());
+        let dir = controllers_dir.display().to_string();
+        print_guide(&args, &kubeconfig, &dir, status.as_deref(), socket.as_deref());
     }
     super::interrupted().await?;
     manager.shutdown().await;
@@ -101,7 +106,13 @@ async fn run(args: Args, mut options: Given) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_guide(args: &Args, kubeconfig: &str, controllers_dir: &str, status: Option<&str>) {
+fn print_guide(
+    args: &Args,
+    kubeconfig: &str,
+    controllers_dir: &str,
+    status: Option<&str>,
+    socket: Option<&str>,
+) {
     say!(
         "\nA cluster of {} simulated nodes and its controllers are running in this process.",
         args.cluster.nodes
@@ -118,6 +129,9 @@ fn print_guide(args: &Args, kubeconfig: &str, controllers_dir: &str, status: Opt
     say!("copy another build of one over its file, and it is swapped while all goes on.");
     if let Some(status) = status {
         say!("\n  coxswain status --server {status}");
+    }
+    if let Some(socket) = socket {
+        say!("  coxswain rollback NAME --control-socket {socket}");
     }
     say!("\nStop with Ctrl-C.");
 }

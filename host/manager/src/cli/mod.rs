@@ -12,6 +12,7 @@ macro_rules! say {
 }
 
 mod cluster;
+mod control;
 mod demo;
 mod flags;
 mod inspect;
@@ -52,6 +53,8 @@ enum Command {
     Status(status::Args),
     /// How a candidate in the shadow of a controller differs from it.
     Shadow(shadow::Args),
+    /// Have a controller go back to the version of its module that ran before.
+    Rollback(control::RollbackArgs),
     /// What a module says about itself, and whether this host can run it.
     Inspect(inspect::Args),
     /// Decide recorded reconciles anew, and show what differs.
@@ -89,24 +92,10 @@ pub fn main() -> ExitCode {
         return engine::compile_child_main();
     }
     let _ = coxswain::install_crypto();
-    let subcommands = [
-        "run",
-        "plan",
-        "demo",
-        "cluster",
-        "status",
-        "shadow",
-        "inspect",
-        "replay",
-        "test",
-        "help",
-        "--help",
-        "-h",
-        "--version",
-        "-V",
-    ];
+    // Flags alone are for the command that runs the manager, but for these.
+    let own = ["--help", "-h", "--version", "-V"];
     let first = args.get(1).map(String::as_str);
-    if first.is_some_and(|arg| arg.starts_with('-') && !subcommands.contains(&arg)) {
+    if first.is_some_and(|arg| arg.starts_with('-') && !own.contains(&arg)) {
         args.insert(1, "run".into());
     }
     // Options of controllers become flags, and only the modules know them.
@@ -130,6 +119,7 @@ pub fn main() -> ExitCode {
         Command::Cluster(args) => cluster::main(args),
         Command::Status(args) => status::main(args),
         Command::Shadow(args) => shadow::main(args),
+        Command::Rollback(args) => control::rollback(args),
         Command::Inspect(args) => inspect::main(args),
         Command::Replay(args) => replay::main(args),
         Command::Test(args) => test::main(args),

@@ -12,7 +12,10 @@ use coxswain::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{LogArgs, flags, limits::LimitArgs, oversight::OversightArgs, rollout::RolloutArgs};
+use super::{
+    LogArgs, control, control::ControlArgs, flags, limits::LimitArgs, oversight::OversightArgs,
+    rollout::RolloutArgs,
+};
 
 /// Where `coxswain run` and `coxswain status` meet unless told otherwise.
 pub const STATUS_ADDRESS: &str = "127.0.0.1:7257";
@@ -104,6 +107,8 @@ pub struct ManagerArgs {
     oversight: OversightArgs,
     #[command(flatten)]
     rollout: RolloutArgs,
+    #[command(flatten)]
+    pub control: ControlArgs,
 }
 
 impl ManagerArgs {
@@ -175,6 +180,8 @@ async fn run(args: Args, options: Given) -> anyhow::Result<ExitCode> {
             ),
         }
     }
+    let _control = args.manager.control.start(None, &manager, &cancel).await;
+    control::reload_on_hangup(&manager)?;
     let failed = tokio::select! {
         failed = check_selection(&manager, &args, &given) => failed,
         done = super::interrupted() => { done?; false }
@@ -200,6 +207,9 @@ async fn check_selection(manager: &Arc<Manager>, args: &Args, options: &Given) -
         );
     }
     flags::report_unused(options, &manager.known_flags());
+    for name in args.manager.limits.rules().unknown(&known) {
+        tracing::warn!("--limit: no module is called {name:?}; the limit has no effect");
+    }
     if loaded && !known.is_empty() && !known.iter().any(|name| selection.selects(name, &[])) {
         tracing::error!(
             "--controllers={} selects no module of the directory: nothing to run",

@@ -31,11 +31,6 @@ impl Controller {
         }
         let mut record = self.records.lock().remove(key).unwrap_or_default();
         record.identify(loaded.view.primary_identity(key));
-        let manifest = loaded.module.manifest().clone();
-        record.keep_state_in(|format| {
-            format == manifest.state_format || manifest.accepts_state_formats.contains(&format)
-        });
-
         let settled = self.rounds(&loaded, key, &mut record).await;
         self.counters.reconciles.fetch_add(1, Ordering::Relaxed);
         if settled.finished.failed {
@@ -129,14 +124,15 @@ impl Controller {
     }
 
     fn request(&self, loaded: &Loaded, key: &Key, record: &Record) -> Request {
+        let state = record.state_for(loaded.module.manifest());
         Request {
             key: key.into(),
             primary: None,
             resources: Vec::new(),
             now: clock::to_wire(self.shared.clock.now()),
             seed: self.shared.entropy.next_seed(),
-            state: record.state.as_ref().map(|(_, state)| state.clone()),
-            state_format: record.state.as_ref().map_or(0, |(format, _)| *format),
+            state: state.map(|(_, state)| state.clone()),
+            state_format: state.map_or(0, |(format, _)| *format),
             results: record.results.clone(),
             answers: Vec::new(),
             options: loaded.options.clone(),
@@ -169,7 +165,7 @@ impl Controller {
             return self.struck(loaded, key, format!("the plan cannot be carried out: {reason}"));
         }
         self.fair(loaded, key);
-        record.change_state(change, loaded.module.manifest().state_format);
+        record.change_state(change, loaded.module.manifest());
         record.results = executed.results;
         self.counters.writes.fetch_add(executed.writes.into(), Ordering::Relaxed);
         self.counters.no_op_writes.fetch_add(executed.no_op_writes.into(), Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::contract::{ActionResult, StateChange};
+use crate::contract::{ActionResult, Manifest, StateChange};
 
 /// What the host remembers of a key. A key at rest without state has none.
 #[derive(Clone, Debug, Default)]
@@ -34,27 +34,55 @@ impl Record {
         }
     }
 
-    /// Drops state that a module cannot read.
-    pub fn keep_state_in(&mut self, accepted: impl Fn(u32) -> bool) {
-        if self.state.as_ref().is_some_and(|(format, _)| !accepted(*format)) {
-            self.state = None;
-        }
+    /// The state, if the module can read it. What it cannot read stays until a
+    /// plan of its own replaces it: should the module fail, the version before
+    /// gets it back.
+    pub fn state_for(&self, manifest: &Manifest) -> Option<&(u32, String)> {
+        self.state.as_ref().filter(|(format, _)| reads(manifest, *format))
     }
 
     /// Carries out what a plan says of the state.
-    pub fn change_state(&mut self, change: StateChange, format: u32) {
+    pub fn change_state(&mut self, change: StateChange, manifest: &Manifest) {
+        let format = manifest.state_format;
         match change {
-            StateChange::Keep => {}
+            // What it was not shown it cannot have meant to keep.
+            StateChange::Keep => {
+                self.state = self.state.take().filter(|(format, _)| reads(manifest, *format))
+            }
             StateChange::Clear => self.state = None,
             StateChange::Set(state) => self.state = Some((format, state)),
         }
     }
 }
 
+/// Whether a module reads state of this format.
+fn reads(manifest: &Manifest, format: u32) -> bool {
+    format == manifest.state_format || manifest.accepts_state_formats.contains(&format)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::ActionOutcome;
+    use crate::contract::{ActionOutcome, ClientLimits};
+
+    fn manifest(state_format: u32, accepts: &[u32]) -> Manifest {
+        Manifest {
+            name: String::new(),
+            aliases: Vec::new(),
+            version: String::new(),
+            state_format,
+            accepts_state_formats: accepts.to_vec(),
+            sources: Vec::new(),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            lookups: Vec::new(),
+            options: Vec::new(),
+            event_component: String::new(),
+            concurrency: 0,
+            concurrency_flag: String::new(),
+            client_limits: ClientLimits { qps: 0, burst: 0 },
+        }
+    }
 
     fn full(uid: &str) -> Record {
         Record {
@@ -77,11 +105,15 @@ mod tests {
     }
 
     #[test]
-    fn state_in_a_format_that_is_not_accepted_is_dropped_and_results_stay() {
+    fn state_in_a_format_that_is_not_accepted_is_not_shown_and_goes_with_the_first_plan() {
         let mut record = full("a");
-        record.keep_state_in(|format| format == 1);
+        assert!(record.state_for(&manifest(1, &[])).is_some());
+        assert!(record.state_for(&manifest(2, &[1])).is_some());
+        assert!(record.state_for(&manifest(2, &[])).is_none());
+        assert!(record.state.is_some(), "a version before may want it");
+        record.change_state(StateChange::Keep, &manifest(2, &[1]));
         assert!(record.state.is_some());
-        record.keep_state_in(|format| format == 2);
+        record.change_state(StateChange::Keep, &manifest(2, &[]));
         assert!(record.state.is_none());
         assert_eq!(record.results.len(), 1);
     }
@@ -89,11 +121,12 @@ mod tests {
     #[test]
     fn a_plan_keeps_clears_or_sets_state() {
         let mut record = full("a");
-        record.change_state(StateChange::Keep, 2);
+        let manifest = manifest(2, &[1]);
+        record.change_state(StateChange::Keep, &manifest);
         assert_eq!(record.state, Some((1, "s".into())));
-        record.change_state(StateChange::Set("n".into()), 2);
+        record.change_state(StateChange::Set("n".into()), &manifest);
         assert_eq!(record.state, Some((2, "n".into())));
-        record.change_state(StateChange::Clear, 2);
+        record.change_state(StateChange::Clear, &manifest);
         assert_eq!(record.state, None);
     }
 }

@@ -20,7 +20,7 @@ fn flags_are_read() {
     ]);
     let expected = Limits {
         deadline: Duration::from_secs(90),
-        first_call: Duration::from_secs(5),
+        first_call: Duration::from_secs(90),
         memory: 64 << 20,
         plan_actions: 7,
         plan_bytes: 2000,

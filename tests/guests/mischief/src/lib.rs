@@ -7,8 +7,8 @@
 use coxswain_sdk::{
     Declaration, Resource,
     contract::{
-        Action, Level, Manifest, Outcome, Pace, Plan, Precondition, Query, Request, ResourceSet, StateChange,
-        Step, Verb,
+        Action, Ask, Level, Lookup, Manifest, Outcome, Pace, Plan, Precondition, Query, Request, ResourceSet,
+        StateChange, Step, Verb,
     },
     snapshot::Snapshot,
 };
@@ -57,6 +57,34 @@ pub fn reconcile(request: &Request, calls: u32, snapshot: &dyn Snapshot) -> Resu
             let contents = snapshot.read(&refs)?;
             return Ok(Outcome::Terminal(contents.join("\n")));
         }
+        // A hundred thousand creates.
+        "large-plan" => {
+            let mut outcome = create(config_maps, "{}");
+            if let Outcome::Plan(plan) = &mut outcome {
+                let one = plan.steps[0].actions[0].clone();
+                let named = |n: u32| Action { name: format!("x-{n}"), ..one.clone() };
+                plan.steps[0].actions = (0..100_000).map(named).collect();
+            }
+            return Ok(outcome);
+        }
+        "large-state" => {
+            let mut plan = plan(Vec::new());
+            plan.state = StateChange::Set("x".repeat(5 << 20));
+            return Ok(Outcome::Plan(plan));
+        }
+        "many-lookups" => return Ok(Outcome::Lookups((0..20_000).map(|n| raw(&n.to_string())).collect())),
+        // The manifest declares no lookups at all.
+        "ungranted-lookup" => {
+            return Ok(match request.answers.first() {
+                None => Outcome::Lookups(vec![raw("/version")]),
+                Some(answer) => Outcome::Terminal(match &answer.result {
+                    Ok(body) => format!("it was answered: {body}"),
+                    Err(failure) => format!("{}: {}", failure.reason, failure.message),
+                }),
+            });
+        }
+        // Its answer depends on what only this instance remembers.
+        "fickle" => return Ok(Outcome::Terminal(format!("this is call {calls}"))),
         "error" => return Err("it went wrong".to_owned()),
         "large-answer" => return Err("x".repeat(8 << 20)),
         "unknown-resource" => return Ok(create(1 << 30, r#"{"metadata":{"name":"x"}}"#)),
@@ -73,6 +101,10 @@ pub fn reconcile(request: &Request, calls: u32, snapshot: &dyn Snapshot) -> Resu
         _ => {}
     }
     Ok(Outcome::Plan(plan(Vec::new())))
+}
+
+fn raw(path: &str) -> Lookup {
+    Lookup { id: path.to_owned(), ask: Ask::Raw(path.to_owned()) }
 }
 
 fn plan(steps: Vec<Step>) -> Plan {
