@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coxswain_tests::{Bed, deployment, module, rebuilt};
+use coxswain_tests::{Bed, deployment, module, rebuilt, start_manager};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -63,6 +63,115 @@ async fn controllers_come_and_go_with_their_files() -> anyhow::Result<()> {
     bed.install("deployment", &module("deployment-controller")?)?;
     bed.until("it runs", LIMIT, async |bed| Ok(bed.manager.controller("deployment-controller").is_some()))
         .await?;
+    bed.stop().await;
+    Ok(())
+}
+
+/// Hash of the module that runs.
+fn running(bed: &Bed) -> Option<String> {
+    bed.manager.controller("replicaset-controller").map(|c| c.status().hash)
+}
+
+async fn until_runs(bed: &Bed, what: &str, bytes: &[u8]) -> anyhow::Result<()> {
+    let hash = sha256(bytes);
+    bed.until(what, LIMIT, async |bed| Ok(running(bed).as_ref() == Some(&hash))).await
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    use sha2::Digest;
+    sha2::Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_replaced_in_every_way_that_files_are() -> anyhow::Result<()> {
+    use std::{io::Write, os::unix::fs::symlink};
+    let good = module("replicaset-controller")?;
+    let build = |n: u32| rebuilt(&good, &n.to_string());
+    let bed = Bed::start_with(Vec::new(), |_| {}).await?;
+    let dir = &bed.controllers_dir;
+    let path = dir.join("replicaset-controller.wasm");
+    bed.until("an empty directory is told", LIMIT, async |bed| {
+        Ok(bed.manager.status().to_text().contains("there are no modules (*.wasm) in it"))
+    })
+    .await?;
+    // By rename.
+    bed.install("replicaset-controller", &build(1))?;
+    until_runs(&bed, "renamed", &build(1)).await?;
+    assert!(bed.manager.status().refused.is_empty(), "the directory is empty no more");
+    // By a copy in place that takes its time.
+    let copy = build(2);
+    let mut file = std::fs::File::create(&path)?;
+    for part in copy.chunks(copy.len() / 8) {
+        file.write_all(part)?;
+        file.sync_all()?;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    drop(file);
+    until_runs(&bed, "copied", &copy).await?;
+    let stages = bed.manager.status().stages;
+    assert!(!stages.contains_key("refused"), "half a file is no reason to complain: {stages:?}");
+    // Deleted and restored.
+    std::fs::remove_file(&path)?;
+    bed.until("gone", LIMIT, async |bed| Ok(running(bed).is_none())).await?;
+    std::fs::write(&path, build(2))?;
+    until_runs(&bed, "restored", &build(2)).await?;
+    // As a mounted ConfigMap: links through a directory that is flipped.
+    std::fs::remove_file(&path)?;
+    bed.until("gone", LIMIT, async |bed| Ok(running(bed).is_none())).await?;
+    for n in [3, 4] {
+        let version = dir.join(format!("..v{n}"));
+        std::fs::create_dir(&version)?;
+        std::fs::write(version.join("replicaset-controller.wasm"), build(n))?;
+    }
+    symlink("..v3", dir.join("..data"))?;
+    symlink("..data/replicaset-controller.wasm", &path)?;
+    until_runs(&bed, "linked", &build(3)).await?;
+    symlink("..v4", dir.join("..data_tmp"))?;
+    std::fs::rename(dir.join("..data_tmp"), dir.join("..data"))?;
+    until_runs(&bed, "flipped", &build(4)).await?;
+    assert_eq!(bed.manager.controller("replicaset-controller").map(|c| c.status().swaps), Some(1));
+    bed.stop().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn trouble_with_the_directory_is_told_while_it_lasts() -> anyhow::Result<()> {
+    let bed = Bed::start(&["replicaset-controller"]).await?;
+    let (here, away) = (bed.controllers_dir.clone(), bed.controllers_dir.with_extension("away"));
+    std::fs::rename(&here, &away)?;
+    let told = |bed: &Bed| bed.manager.status().to_text().contains("looking again until it can be read");
+    bed.until("the trouble is told", LIMIT, async |bed| Ok(told(bed))).await?;
+    assert!(running(&bed).is_some(), "what runs goes on");
+    std::fs::rename(&away, &here)?;
+    bed.until("it is over", LIMIT, async |bed| Ok(!told(bed))).await?;
+    assert!(bed.manager.status().refused.is_empty());
+    bed.stop().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_modules_start_within_a_second_from_the_cache() -> anyhow::Result<()> {
+    let mut modules = Vec::new();
+    for entry in std::fs::read_dir(coxswain_tests::built_controllers())? {
+        let path = entry?.path();
+        if let Some(name) = path.file_stem().and_then(|name| name.to_str()) {
+            modules.push((name.to_owned(), std::fs::read(&path)?));
+        }
+    }
+    let all: Vec<_> = modules.iter().map(|(name, bytes)| (name.as_str(), bytes.clone())).collect();
+    // The first start may have to compile them.
+    let bed = Bed::start_with(all, |_| {}).await?;
+    let start = std::time::Instant::now();
+    let again = start_manager(bed.cluster.kubeconfig_path(), &bed.controllers_dir).await?;
+    again.first_load().await;
+    let took = start.elapsed();
+    let status = again.status();
+    println!("{} modules loaded from the cache in {took:?}", status.modules.len());
+    assert_eq!(status.modules.len(), modules.len());
+    assert!(!status.stages.contains_key("compiling"), "{:?}", status.stages);
+    // One second is the goal; the rest is for a machine that is busy with other tests.
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    again.shutdown().await;
     bed.stop().await;
     Ok(())
 }

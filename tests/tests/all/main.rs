@@ -4,6 +4,7 @@ mod architecture;
 mod gadgets;
 mod kubectl;
 mod loading;
+mod misbehave;
 mod plan;
 mod program;
 mod recording;

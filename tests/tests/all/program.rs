@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use coxswain_tests::{built_controllers, built_program};
+use coxswain_tests::{built_controllers, built_program, module, rebuilt};
 use serde_json::Value;
 
 fn program() -> anyhow::Result<Command> {
@@ -98,5 +98,74 @@ fn what_cannot_run_says_why_and_ends() -> anyhow::Result<()> {
         ensure!(!output.status.success(), "{arguments:?} ran");
         ensure!(errors.contains(wanted), "{arguments:?}: no {wanted:?} in {errors}");
     }
+    Ok(())
+}
+
+#[test]
+fn a_running_demo_is_swapped_rolled_back_and_reloaded_by_hand() -> anyhow::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir()?;
+    let modules = dir.path().join("modules");
+    std::fs::create_dir(&modules)?;
+    let file = modules.join("ttl-controller.wasm");
+    let bytes = module("ttl-controller")?;
+    std::fs::write(&file, &bytes)?;
+    let mut child = program()?
+        .args(["demo", "--json", "--limit", "ttl.lookups=7", "--dir"])
+        .arg(dir.path().join("cluster"))
+        .arg("--controllers-dir")
+        .arg(&modules)
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().context("stdout")?).read_line(&mut line)?;
+    let said: Value = serde_json::from_str(&line).with_context(|| format!("no JSON: {line:?}"))?;
+    let socket = said["controlSocket"].as_str().context("controlSocket")?.to_owned();
+    ensure!(std::fs::metadata(&socket)?.permissions().mode() & 0o777 == 0o600, "{socket} is open to others");
+    let server = said["status"].as_str().context("status")?.to_owned();
+    let status = || -> anyhow::Result<Value> {
+        let output = program()?.args(["status", "--json", "--server", &server]).output()?;
+        serde_json::from_slice(&output.stdout).context("no JSON")
+    };
+    let rollback = |name: &str| -> anyhow::Result<(bool, String)> {
+        let output = program()?.args(["rollback", name, "--control-socket", &socket]).output()?;
+        let said = [output.stdout, output.stderr].concat();
+        Ok((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
+    };
+    let (done, why) = rollback("ttl-controller")?;
+    ensure!(!done && why.contains("there is no version to go back to"), "{why}");
+    let (done, why) = rollback("nobody")?;
+    ensure!(!done && why.contains("no controller \"nobody\" runs; there are ttl-controller"), "{why}");
+    let hash = status()?["controllers"][0]["hash"].clone();
+    ensure!(status()?["controllers"][0]["limits"]["lookups"] == 7, "{}", status()?);
+    std::fs::write(&file, rebuilt(&bytes, "new"))?;
+    // A hangup looks at the directory; it does not end the process.
+    Command::new("kill").args(["-HUP", &child.id().to_string()]).status()?;
+    let is_swapped = || Ok::<_, anyhow::Error>(status()?["controllers"][0]["hash"] != hash);
+    for _ in 0..200 {
+        if is_swapped()? {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    ensure!(is_swapped()?, "not swapped");
+    let (done, said) = rollback("ttl-controller")?;
+    ensure!(done && said.contains("is refused until"), "{said}");
+    ensure!(!is_swapped()?, "not rolled back: {}", status()?);
+    ensure!(status()?["modules"][0]["stage"] == "rolledBack", "{}", status()?);
+    ensure!(interrupt(child)? == Some(0), "an interrupt is a clean end");
+    ensure!(!std::path::Path::new(&socket).exists(), "the socket goes with the process");
+    Ok(())
+}
+
+#[test]
+fn a_command_for_a_manager_that_does_not_run_says_how_they_meet() -> anyhow::Result<()> {
+    let output = program()?.args(["rollback", "x", "--control-socket", "/nowhere/control.sock"]).output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(!output.status.success(), "it found one");
+    ensure!(errors.contains("no manager takes commands at /nowhere/control.sock"), "{errors}");
+    let output = program()?.args(["run", "--limit", "speed=3"]).output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(!output.status.success() && errors.contains("KIND one of deadline"), "{errors}");
     Ok(())
 }

@@ -164,7 +164,7 @@ async fn a_module_that_decides_otherwise_is_told_apart() -> anyhow::Result<()> {
     let same = again(dir.path(), test_guest("gadget-controller")?).await?;
     assert_eq!((same.different, same.incomplete), (0, 0), "{same:#?}");
     assert!(same.same > 0);
-    let broken = again(dir.path(), test_guest("gadget-broken")?).await?;
+    let broken = again(dir.path(), test_guest("gadget-variants")?).await?;
     assert_eq!(broken.same + broken.incomplete, 0, "{broken:#?}");
     let diff = &broken.differences[0].diff;
     assert!(diff.contains("-  \"outcome\"") && diff.contains("+  \"trap\""), "{diff}");

@@ -23,7 +23,10 @@ use std::{
 };
 
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::{Notify, Semaphore};
+use tokio::{
+    sync::{Notify, Semaphore},
+    time::Instant,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use canary::{Canary, CanaryStatus};
@@ -37,6 +40,7 @@ pub use status::{ControllerStatus, KeyError};
 
 use crate::{
     clock::SharedClock,
+    contract::Manifest,
     engine::LogSink,
     entropy::Entropy,
     executor::{Barrier, Barriers, WriteGate},
@@ -75,6 +79,8 @@ pub struct Counters {
     pub no_op_writes: AtomicU64,
     /// Swaps.
     pub swaps: AtomicU64,
+    /// Microseconds that the longest swap kept the controller.
+    pub longest_swap_micros: AtomicU64,
     /// Swaps that went back to an earlier version.
     pub rollbacks: AtomicU64,
     /// Plans refused as a whole, those past a limit among them.
@@ -169,7 +175,11 @@ impl Controller {
     pub fn swap(&self, loaded: impl Into<Arc<Loaded>>) {
         let loaded = loaded.into();
         loaded.probation.excuse(self.struck.lock().clone());
+        let begun = Instant::now();
         self.queue.set_serial_sources(serial_sources(&loaded));
+        if let Some(numbers) = renumbering(self.current().module.manifest(), loaded.module.manifest()) {
+            self.renumber(&numbers);
+        }
         let old = {
             let mut current = self.current.write();
             loaded.view.adopt(&current.view);
@@ -180,7 +190,25 @@ impl Controller {
         self.counters.swaps.fetch_add(1, Ordering::Relaxed);
         loaded.view.rekey(Cause::Bulk);
         self.swapped.notify_waiters();
+        let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.counters.longest_swap_micros.fetch_max(took, Ordering::Relaxed);
         drop(old);
+    }
+
+    /// Whether a swap to this version must wait until no key is under way, since
+    /// keys would have other names in it.
+    pub fn must_drain(&self, next: &Manifest) -> bool {
+        renumbering(self.current().module.manifest(), next).is_some() && !self.queue.is_drained()
+    }
+
+    fn renumber(&self, numbers: &[Option<u32>]) {
+        let number = |source: u32| numbers.get(source as usize).copied().flatten();
+        let renamed = |key: Key| Some(Key { source: number(key.source)?, ..key });
+        self.queue.renumber(number);
+        let mut records = self.records.lock();
+        *records = records.drain().filter_map(|(key, record)| Some((renamed(key)?, record))).collect();
+        let mut struck = self.struck.lock();
+        *struck = struck.drain().filter_map(renamed).collect();
     }
 
     /// Runs until [`Controller::stop`], then lets plans that are under way finish.
@@ -251,6 +279,15 @@ impl Controller {
         }
         self.queue.give_back(&key, settled.finished);
     }
+}
+
+/// The numbers that key sources have in another version, found by their names;
+/// none if they are the same.
+fn renumbering(old: &Manifest, new: &Manifest) -> Option<Vec<Option<u32>>> {
+    let number = |name: &str| new.sources.iter().position(|source| source.name == name).map(|n| n as u32);
+    let numbers: Vec<_> = old.sources.iter().map(|source| number(&source.name)).collect();
+    let same = (0u32..).zip(&numbers).all(|(before, now)| *now == Some(before));
+    (!same).then_some(numbers)
 }
 
 fn serial_sources(loaded: &Loaded) -> Vec<u32> {

@@ -64,6 +64,9 @@ pub struct ControllerStatus {
     /// Swaps that went back to an earlier version.
     #[serde(default)]
     pub rollbacks: u64,
+    /// Microseconds that the longest swap kept the controller.
+    #[serde(default)]
+    pub longest_swap_micros: u64,
     /// Plans refused as a whole.
     #[serde(default)]
     pub invalid_plans: u64,
@@ -111,6 +114,7 @@ impl Controller {
             writes: count(&self.counters.writes),
             no_op_writes: count(&self.counters.no_op_writes),
             last_error: self.last_error.lock().clone(),
+            longest_swap_micros: count(&self.counters.longest_swap_micros),
             rollbacks: count(&self.counters.rollbacks),
             invalid_plans: count(&self.counters.invalid_plans),
             limits: loaded.module.limits().into(),

@@ -147,6 +147,17 @@ fn create_private(dir: &Path) -> io::Result<()> {
     if !found.is_dir() || found.uid() != ours {
         return Err(io::Error::other("it belongs to another user, who could put foreign code there"));
     }
+    // Whoever may rename our directory could put theirs in its place.
+    if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        let above = fs::metadata(parent)?;
+        let (owner, mode) = (above.uid(), above.mode());
+        if (owner != ours && owner != 0) || (mode & 0o022 != 0 && mode & 0o1000 == 0) {
+            return Err(io::Error::other(format!(
+                "others may write to {}, and could put foreign code there; make it yours alone (chmod 700), or give another with --cache-dir",
+                parent.display()
+            )));
+        }
+    }
     if found.mode() & 0o077 != 0 {
         fs::set_permissions(dir, fs::Permissions::from_mode(0o700))?;
     }
@@ -224,5 +235,9 @@ mod tests {
         let link = home.path().join("link");
         std::os::unix::fs::symlink(&dir, &link).unwrap();
         assert!(create_private(&link).is_err());
+        // Nor may anybody else be able to replace it.
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(create_private(&dir).unwrap_err().to_string().contains("chmod 700"));
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
     }
 }

@@ -152,6 +152,9 @@ impl Manager {
         let manifest = loaded.module.manifest().clone();
         let name = manifest.name.clone();
         let Some(controller) = self.controller(&name) else { return };
+        if controller.must_drain(&manifest) {
+            return self.drain(controller, Candidate { path, loaded, origin });
+        }
         let old = controller.current();
         loaded.set_generation(old.generation() + 1);
         let (old_module, clean) = (old.module.clone(), old.probation.is_clean());
@@ -160,6 +163,7 @@ impl Manager {
         drop(old);
         let start = Instant::now();
         controller.swap(loaded);
+        controller.queue().refill();
         let took = start.elapsed();
         match origin {
             Origin::File { .. } => {
@@ -193,6 +197,27 @@ impl Manager {
                 }
             }
         }
+    }
+
+    /// Lets keys under way finish and takes no others; then the candidate goes
+    /// live.
+    fn drain(self: &Arc<Self>, controller: Arc<Controller>, candidate: Candidate) {
+        tracing::info!(
+            controller = controller.name(),
+            "key sources change: waiting until no key is under way"
+        );
+        controller.queue().drain();
+        let manager = self.clone();
+        tokio::spawn(async move {
+            while !controller.queue().is_drained() && candidate.is_current(&manager) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            if candidate.is_current(&manager) {
+                manager.post(Work::Rehearsed(Box::new(candidate), Ok(())));
+            } else {
+                controller.queue().refill();
+            }
+        });
     }
 
     fn remember(&self, name: &str, module: Module) {

@@ -9,6 +9,7 @@
 //! Two priorities: wakes in bulk (a first list, a swap) come after all others.
 
 pub mod backoff;
+mod renumber;
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet, VecDeque},
@@ -116,6 +117,8 @@ struct Inner {
     serial_taken: HashSet<u32>,
     closed: bool,
     paused: bool,
+    /// No key is handed out until those taken have come back.
+    draining: bool,
     adds: u64,
     retries: u64,
 }
@@ -190,7 +193,7 @@ impl Queue {
                 }
                 let now = Instant::now();
                 inner.promote(now);
-                if !inner.paused {
+                if !inner.paused && !inner.draining {
                     if let Some(key) = inner.pop(&self.serial_sources.lock()) {
                         if inner.has_ready() {
                             self.notify.notify_one();
