@@ -1,9 +1,9 @@
 //! Whether a version of a module is fit to go on.
 //!
 //! In: how its reconciles end. Out: one notice, if its first ones go wrong too
-//! often, and a pause before the next one while nothing else but faults comes of
-//! it. A key that already went wrong under the version before says nothing about
-//! this one and is not counted.
+//! often, and a pause before the next one while nothing but faults comes of it,
+//! whatever the key. One key alone says little about a version: an object may be
+//! to blame. One that already went wrong under the version before says nothing.
 
 use std::{
     collections::HashSet,
@@ -21,10 +21,13 @@ pub const FIRST: u32 = 200;
 const STRIKES: u32 = 3;
 /// One strike in so many reconciles is the least share that counts.
 const SHARE: u32 = 10;
-/// Faults in a row after which the controller as a whole is slowed.
-const FREE_FAULTS: u32 = 3;
+/// Keys that must have gone wrong, if others went well.
+const KEYS: usize = 2;
+/// Keys that must have gone wrong in a row for the controller as a whole to be
+/// slowed. Fewer wait for their own backoff alone.
+const KEYS_IN_A_ROW: usize = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Told once, with the reason, when a version is found unfit.
 pub type Unfit = Box<dyn Fn(String) + Send + Sync>;
@@ -36,9 +39,19 @@ pub struct Probation {
     unfit: Option<Unfit>,
     reconciles: AtomicU32,
     strikes: AtomicU32,
+    fair: AtomicU32,
+    /// Faults since anything else came of a reconcile.
     in_a_row: AtomicU32,
+    keys: Mutex<Keys>,
     told: AtomicBool,
     last: Mutex<String>,
+}
+
+/// Keys that went wrong; as many as matter.
+#[derive(Default)]
+struct Keys {
+    ever: HashSet<Key>,
+    in_a_row: HashSet<Key>,
 }
 
 impl Probation {
@@ -55,7 +68,11 @@ impl Probation {
     /// A reconcile came to an outcome, whichever.
     pub fn fair(&self) {
         self.reconciles.fetch_add(1, Ordering::Relaxed);
-        self.in_a_row.store(0, Ordering::Relaxed);
+        self.fair.fetch_add(1, Ordering::Relaxed);
+        if self.in_a_row.load(Ordering::Relaxed) > 0 {
+            self.in_a_row.store(0, Ordering::Relaxed);
+            self.keys.lock().in_a_row.clear();
+        }
     }
 
     /// A reconcile ended by a fault of the module, or by a plan that cannot be
@@ -63,13 +80,27 @@ impl Probation {
     pub fn strike(&self, key: &Key, reason: &str) {
         let reconciles = self.reconciles.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         self.in_a_row.fetch_add(1, Ordering::Relaxed);
+        *self.last.lock() = format!("{key}: {reason}");
+        {
+            let mut keys = self.keys.lock();
+            if keys.in_a_row.len() < KEYS_IN_A_ROW {
+                keys.in_a_row.insert(key.clone());
+            }
+        }
         if self.excused.lock().contains(key) {
             return;
         }
         let strikes = self.strikes.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        *self.last.lock() = format!("{key}: {reason}");
-        let first = reconciles <= FIRST;
-        if first && strikes >= STRIKES && strikes.saturating_mul(SHARE) >= reconciles {
+        let keys = {
+            let mut keys = self.keys.lock();
+            if keys.ever.len() < KEYS {
+                keys.ever.insert(key.clone());
+            }
+            keys.ever.len()
+        };
+        let enough = strikes >= STRIKES && strikes.saturating_mul(SHARE) >= reconciles;
+        let widely = keys >= KEYS || self.fair.load(Ordering::Relaxed) == 0;
+        if reconciles <= FIRST && enough && widely {
             if !self.told.swap(true, Ordering::Relaxed) {
                 if let Some(unfit) = &self.unfit {
                     unfit(format!(
@@ -94,8 +125,12 @@ impl Probation {
     /// How long the controller waits before its next reconcile: no time, unless
     /// faults are all that comes of it.
     pub fn pause(&self) -> Duration {
-        let more = self.in_a_row.load(Ordering::Relaxed).saturating_sub(FREE_FAULTS);
-        match more {
+        let in_a_row = self.in_a_row.load(Ordering::Relaxed);
+        // Nearly always it is none, and there is no need to look further.
+        if in_a_row == 0 || self.keys.lock().in_a_row.len() < KEYS_IN_A_ROW {
+            return Duration::ZERO;
+        }
+        match in_a_row.saturating_sub(KEYS_IN_A_ROW as u32 - 1) {
             0 => Duration::ZERO,
             n => FIRST_PAUSE.saturating_mul(1u32.checked_shl(n - 1).unwrap_or(u32::MAX)).min(LONGEST_PAUSE),
         }
@@ -129,28 +164,41 @@ mod tests {
         (Probation::new(Box::new(move |reason| to.lock().push(reason))), told)
     }
 
+    fn strikes(probation: &Probation, names: &[&str]) {
+        names.iter().for_each(|name| probation.strike(&key(name), "trap"));
+    }
+
     #[test]
     fn three_strikes_at_once_are_told_once() {
         let (probation, told) = watched();
         probation.fair();
-        for _ in 0..2 {
-            probation.strike(&key("a"), "trap");
-        }
+        strikes(&probation, &["a", "b"]);
         assert!(told.lock().is_empty());
-        probation.strike(&key("a"), "trap");
-        probation.strike(&key("a"), "trap");
+        strikes(&probation, &["a", "b"]);
         let expected = "3 of its first 4 reconciles failed, the last one of default/a: trap";
         assert_eq!(*told.lock(), [expected]);
         assert!(!probation.is_clean());
     }
 
     #[test]
+    fn one_key_is_to_blame_itself_if_others_do_well() {
+        let (probation, told) = watched();
+        probation.fair();
+        strikes(&probation, &["a"; 50]);
+        assert!(told.lock().is_empty());
+        // A controller that has only one key has no others.
+        let (probation, told) = watched();
+        strikes(&probation, &["a"; 3]);
+        assert_eq!(told.lock().len(), 1);
+    }
+
+    #[test]
     fn few_among_many_and_late_ones_are_borne() {
         let (probation, told) = watched();
         (0..60).for_each(|_| probation.fair());
-        (0..4).for_each(|_| probation.strike(&key("a"), "trap"));
+        strikes(&probation, &["a", "b", "c", "d"]);
         (0..FIRST).for_each(|_| probation.fair());
-        (0..FIRST).for_each(|_| probation.strike(&key("a"), "trap"));
+        (0..FIRST).for_each(|_| strikes(&probation, &["a", "b"]));
         assert!(told.lock().is_empty());
         assert!(probation.is_clean(), "it has proved itself");
     }
@@ -158,22 +206,29 @@ mod tests {
     #[test]
     fn what_went_wrong_before_is_not_held_against_it() {
         let (probation, told) = watched();
-        probation.excuse([key("a")].into());
-        (0..9).for_each(|_| probation.strike(&key("a"), "trap"));
+        probation.excuse([key("a"), key("b")].into());
+        strikes(&probation, &["a", "b", "a", "b"]);
         assert!(told.lock().is_empty() && probation.is_clean());
     }
 
     #[test]
     fn a_version_that_only_fails_is_slowed_and_one_success_ends_it() {
         let (probation, _) = watched();
-        (0..3).for_each(|_| probation.strike(&key("a"), "trap"));
-        assert_eq!((probation.pause(), probation.trouble()), (Duration::ZERO, None));
-        probation.strike(&key("a"), "trap");
+        strikes(&probation, &["a"; 50]);
+        assert_eq!(
+            (probation.pause(), probation.trouble()),
+            (Duration::ZERO, None),
+            "its own backoff will do"
+        );
+        probation.fair();
+        strikes(&probation, &["a", "b"]);
+        assert_eq!(probation.pause(), Duration::ZERO);
+        strikes(&probation, &["c"]);
         assert_eq!(probation.pause(), Duration::from_millis(100));
-        probation.strike(&key("a"), "trap");
+        strikes(&probation, &["a"]);
         assert_eq!(probation.pause(), Duration::from_millis(200));
-        assert!(probation.trouble().unwrap().contains("its last 5 reconciles all failed"));
-        (0..40).for_each(|_| probation.strike(&key("a"), "trap"));
+        assert!(probation.trouble().unwrap().contains("its last 4 reconciles all failed"));
+        strikes(&probation, &["a"; 40]);
         assert_eq!(probation.pause(), LONGEST_PAUSE);
         probation.fair();
         assert_eq!(probation.pause(), Duration::ZERO);
