@@ -56,10 +56,7 @@ impl Shadow {
     fn inherit(&self, request: &Request) -> Record {
         let state = request.state.as_ref().map(|state| (request.state_format, state.clone()));
         let mut record = Record { uid: None, state, results: Vec::new() };
-        let manifest = self.candidate.module.manifest();
-        record.keep_state_in(|format| {
-            format == manifest.state_format || manifest.accepts_state_formats.contains(&format)
-        });
+        record.state = record.state_for(self.candidate.module.manifest()).cloned();
         record
     }
 
@@ -71,7 +68,7 @@ impl Shadow {
             return;
         };
         let asks_nothing = plan.steps.is_empty() && plan.not_before.is_none();
-        record.change_state(plan.state, self.candidate.module.manifest().state_format);
+        record.change_state(plan.state, self.candidate.module.manifest());
         let forget = asks_nothing && !self.candidate.view.yields(key);
         if !forget && !record.is_blank() {
             self.records.lock().insert(key.clone(), record);
