@@ -39,7 +39,7 @@ struct Spec {
     parts: usize,
 }
 
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 struct Status {
     parts: usize,
