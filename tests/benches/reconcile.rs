@@ -6,8 +6,17 @@
 use std::{hint::black_box, sync::Arc};
 
 use coxswain::{
+    api::ApiClient,
+    clock::{Clock, SystemClock},
     contract::{GroupResource, Level, Outcome, Request, Scope, SyncState, Timestamp},
-    engine::{Engine, EngineConfig, Instance, LogSink},
+    controller::{
+        Loaded, Observer,
+        shadow::{Deaf, Shadow, Surroundings},
+    },
+    engine::{Engine, EngineConfig, Instance, LogSink, Module},
+    entropy::Entropy,
+    events::EventRecorder,
+    executor::{Executor, ExecutorConfig, SharedCache},
     key::{Cause, Key, Wake},
     registry::{Discovered, Registry},
     store::{ModuleView, Snapshot, Store},
@@ -15,6 +24,7 @@ use coxswain::{
 use coxswain_tests::module;
 use criterion::{BatchSize, Criterion};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 struct Nobody;
 
@@ -59,6 +69,8 @@ fn replica_set(pods: usize) -> Value {
 
 struct Bench {
     store: Arc<Store>,
+    loaded: Arc<Loaded>,
+    shadow: Option<Arc<Shadow>>,
     view: Arc<ModuleView>,
     instance: Instance,
     pods: u32,
@@ -104,7 +116,8 @@ impl Bench {
         objects(pods, (0..size).map(|n| pod(n, 0)).collect())?;
         let key = Key { source: 0, resource: sets, namespace: "default".into(), name: "web".into() };
         let instance = module.instantiate().map_err(|fault| anyhow::anyhow!("{fault}"))?;
-        Ok(Self { store: store.clone(), view, instance, pods, key })
+        let loaded = loaded(&module, &store, view.clone(), runtime)?;
+        Ok(Self { store: store.clone(), loaded, shadow: None, view, instance, pods, key })
     }
 
     /// One reconcile; it must find nothing to do.
@@ -122,7 +135,14 @@ impl Bench {
             answers: Vec::new(),
             options: Vec::new(),
         };
+        let mut notes = self.shadow.as_ref().and_then(|shadow| shadow.begin(&self.loaded, &self.key));
+        if let Some(notes) = &mut notes {
+            notes.asked(&request, &snapshot);
+        }
         let (outcome, snapshot) = self.instance.reconcile(&request, Box::new(snapshot), Arc::new(Silence));
+        if let Some(notes) = &mut notes {
+            notes.answered(&request, &outcome);
+        }
         match outcome {
             Ok(Outcome::Plan(plan)) => assert!(plan.steps.is_empty(), "it found something to do: {plan:?}"),
             other => panic!("no plan: {other:?}"),
@@ -132,6 +152,20 @@ impl Bench {
         }
     }
 
+    /// From now on notes are taken for a version in the shadow, as fast as they can be.
+    fn shadowed(&mut self, runtime: &tokio::runtime::Runtime) -> anyhow::Result<()> {
+        let module = &self.loaded.module;
+        let view = self.store.attach(module.manifest(), Arc::new(Deaf))?;
+        let candidate = loaded(module, &self.store, view, runtime)?;
+        let around = Surroundings {
+            clock: Arc::new(SystemClock),
+            registry: self.store.registry().clone(),
+            log: Arc::new(Silence),
+        };
+        self.shadow = Some(Shadow::new(candidate, around, None));
+        Ok(())
+    }
+
     /// One pod restarts.
     fn change(&self, restarts: usize) {
         let raw = pod(0, restarts).to_string();
@@ -139,6 +173,28 @@ impl Bench {
             self.store.upsert(self.pods, object);
         }
     }
+}
+
+/// A version with an executor that reaches no server, and sends nothing.
+fn loaded(
+    module: &Module,
+    store: &Arc<Store>,
+    view: Arc<ModuleView>,
+    runtime: &tokio::runtime::Runtime,
+) -> anyhow::Result<Arc<Loaded>> {
+    let _in_runtime = runtime.enter();
+    let _ = coxswain::install_crypto();
+    let (clock, entropy) = (Arc::new(SystemClock), Entropy::from_seed(1));
+    let api =
+        ApiClient::new(kube::Client::try_from(kube::Config::new("http://127.0.0.1:1".parse()?))?, "bench");
+    let (events, _) =
+        EventRecorder::start(api.clone(), clock.clone(), entropy.clone(), CancellationToken::new());
+    let cache = Arc::new(SharedCache::new(store.clone(), store.registry().clone()));
+    let config = ExecutorConfig::new(module.manifest().clone());
+    let executor =
+        Executor::new(config, api, store.registry().clone(), cache, events, entropy, clock.clone());
+    let now = clock.now();
+    Ok(Arc::new(Loaded::new(module.clone(), "bench".into(), now, 0, view, executor, Vec::new())))
 }
 
 fn main() -> anyhow::Result<()> {
@@ -166,6 +222,14 @@ fn main() -> anyhow::Result<()> {
                 BatchSize::PerIteration,
             );
         });
+        bench.shadowed(&runtime)?;
+        bench.reconcile();
+        criterion.bench_function(
+            &format!("reconcile that changes nothing, {size} pods, with notes for a shadow"),
+            |b| {
+                b.iter(|| bench.reconcile());
+            },
+        );
         black_box(&bench.instance);
     }
     criterion.final_summary();

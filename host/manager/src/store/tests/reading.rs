@@ -1,6 +1,6 @@
 //! What snapshots show.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::support::*;
 use crate::{
@@ -88,6 +88,37 @@ fn a_pinned_snapshot_shows_what_was() {
     let stale = seen.0[0][0];
     assert!(after.read(&[stale]).is_err(), "a ref of another round");
     drop((before, after));
+    assert_eq!(bench.store.history.kept(), 0);
+}
+
+#[test]
+fn a_snapshot_beside_another_shows_the_same_state_by_its_own_fields() {
+    let bench = Bench::new();
+    let live = worker(&bench, vec![read("pods", &["status.phase"])]);
+    let reads = vec![read("pods", &["status.phase", "spec.nodeName"])];
+    let candidate = bench.attach(&manifest(reads, vec![KeyKind::Objects(vec![resource("pods")])]));
+    bench.all_synced();
+    let (first, second) = (pod("a/p", json!({})), pod("a/q", json!({})));
+    bench.put(PODS, &first);
+    let seen = live.view.snapshot(&key(PODS, "a/p"));
+    bench.put(PODS, &with(first.clone(), "/status/phase", json!("Failed")));
+    bench.put(PODS, &second);
+    let mut beside = candidate.view.snapshot_beside(&key(PODS, "a/p"), &seen);
+    let shown = |snapshot: &mut crate::store::Snapshot| {
+        let refs = snapshot.list(&all(PODS)).unwrap();
+        assert_eq!(snapshot.primary(), Some(refs[0]));
+        let content: Value = serde_json::from_str(&snapshot.read(&refs[..1]).unwrap()[0]).unwrap();
+        (refs.len(), content["status"]["phase"].clone(), content["spec"]["nodeName"].clone())
+    };
+    assert_eq!(shown(&mut beside), (1, json!("Running"), json!("n1")));
+    // It holds on to that state by itself, and hands it on.
+    drop(seen);
+    bench.delete(PODS, &first);
+    let mut third = candidate.view.snapshot_beside(&key(PODS, "a/p"), &beside);
+    drop(beside);
+    bench.put(PODS, &pod("a/new", json!({})));
+    assert_eq!(shown(&mut third), (1, json!("Running"), json!("n1")));
+    drop(third);
     assert_eq!(bench.store.history.kept(), 0);
 }
 
