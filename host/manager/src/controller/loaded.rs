@@ -28,7 +28,7 @@ pub struct Loaded {
     pub module: Module,
     /// The file it came from.
     pub path: PathBuf,
-    /// Since when it is the one that runs.
+    /// When it was put together.
     pub since: jiff::Timestamp,
     /// Its view of the store.
     pub view: Arc<ModuleView>,

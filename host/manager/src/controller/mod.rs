@@ -95,6 +95,8 @@ pub struct Controller {
     queue: Arc<Queue>,
     shared: Arc<Shared>,
     current: RwLock<Arc<Loaded>>,
+    /// Since when that one runs.
+    since: Mutex<jiff::Timestamp>,
     records: Mutex<HashMap<Key, Record>>,
     permits: Arc<Semaphore>,
     counters: Counters,
@@ -132,6 +134,7 @@ impl Controller {
             name,
             queue,
             shared,
+            since: Mutex::new(loaded.since),
             current: RwLock::new(Arc::new(loaded)),
             records: Mutex::default(),
             permits: Arc::new(Semaphore::new(concurrency.max(1))),
@@ -187,6 +190,7 @@ impl Controller {
             *self.canary.write() = None;
             std::mem::replace(&mut *current, loaded.clone())
         };
+        *self.since.lock() = self.shared.clock.now();
         self.counters.swaps.fetch_add(1, Ordering::Relaxed);
         loaded.view.rekey(Cause::Bulk);
         self.swapped.notify_waiters();

@@ -100,7 +100,7 @@ impl Controller {
             version: manifest.version.clone(),
             file: loaded.path.display().to_string(),
             hash: loaded.module.hash().to_owned(),
-            since: loaded.since,
+            since: *self.since.lock(),
             swaps: count(&self.counters.swaps),
             ready: loaded.view.is_ready(),
             waiting_for: self.waiting_for(),
