@@ -241,6 +241,7 @@ pub fn manager_config(kube: kube::Config, controllers_dir: &Path) -> Config {
         rollout: Rollout::default(),
         observers: Vec::new(),
         oversight: Default::default(),
+        election: None,
     }
 }
 

@@ -11,6 +11,12 @@ use crate::contract::Timestamp;
 pub trait Clock: Send + Sync {
     /// Now.
     fn now(&self) -> jiff::Timestamp;
+
+    /// How long the machine has been suspended since it was started. Timers do
+    /// not count that time, other machines do.
+    fn suspended(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
 }
 
 /// A shared clock.
@@ -24,6 +30,17 @@ impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods, reason = "this is the door to time")]
     fn now(&self) -> jiff::Timestamp {
         jiff::Timestamp::now()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn suspended(&self) -> std::time::Duration {
+        use rustix::time::{ClockId, Timespec, clock_gettime};
+        let since_boot = |time: Timespec| {
+            std::time::Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32)
+        };
+        // In this order, so that the difference never comes out too small.
+        let running = since_boot(clock_gettime(ClockId::Monotonic));
+        since_boot(clock_gettime(ClockId::Boottime)).saturating_sub(running)
     }
 }
 

@@ -21,6 +21,7 @@ pub mod contract;
 pub mod control;
 pub mod controller;
 pub mod discovery;
+pub mod election;
 pub mod engine;
 pub mod entropy;
 pub mod events;

@@ -14,6 +14,7 @@ macro_rules! say {
 mod cluster;
 mod control;
 mod demo;
+mod election;
 mod flags;
 mod inspect;
 mod limits;

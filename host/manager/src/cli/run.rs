@@ -13,8 +13,8 @@ use coxswain::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    LogArgs, control, control::ControlArgs, flags, limits::LimitArgs, oversight::OversightArgs,
-    rollout::RolloutArgs,
+    LogArgs, control, control::ControlArgs, election::ElectionArgs, flags, limits::LimitArgs,
+    oversight::OversightArgs, rollout::RolloutArgs,
 };
 
 /// Where `coxswain run` and `coxswain status` meet unless told otherwise.
@@ -43,6 +43,8 @@ pub struct Args {
     controllers_dir: Option<PathBuf>,
     #[command(flatten)]
     pub manager: ManagerArgs,
+    #[command(flatten)]
+    election: ElectionArgs,
     #[command(flatten)]
     log: LogArgs,
 }
@@ -141,6 +143,7 @@ impl ManagerArgs {
             rollout: self.rollout.rollout(),
             observers: Vec::new(),
             oversight: self.oversight.settings(),
+            election: None,
         }
     }
 
@@ -164,9 +167,11 @@ pub fn main(args: Args, options: Given) -> anyhow::Result<ExitCode> {
 }
 
 async fn run(args: Args, options: Given) -> anyhow::Result<ExitCode> {
+    let election = args.election.config()?;
     let given = options.clone();
     // Held until the end: modules may look at it again.
-    let (config, _authority) = args.config(options).await?;
+    let (mut config, _authority) = args.config(options).await?;
+    config.election = election;
     let status_address = args.manager.status_address(STATUS_ADDRESS)?;
     tracing::info!(server = %config.kube.cluster_url, controllers_dir = %config.controllers_dir.display(), "coxswain {} starts", env!("CARGO_PKG_VERSION"));
     let manager = Manager::start(config).await?;
@@ -185,6 +190,10 @@ async fn run(args: Args, options: Given) -> anyhow::Result<ExitCode> {
     let failed = tokio::select! {
         failed = check_selection(&manager, &args, &given) => failed,
         done = super::interrupted() => { done?; false }
+        reason = manager.election().lost() => {
+            tracing::error!("{reason}; ending, so that a new process can stand by (--leader-elect-on-loss=standby goes on instead)");
+            true
+        }
     };
     if !failed {
         tracing::info!("stopping");

@@ -41,9 +41,11 @@ pub use status::{ControllerStatus, KeyError};
 use crate::{
     clock::SharedClock,
     contract::Manifest,
+    election::{Leadership, Term},
     engine::LogSink,
     entropy::Entropy,
-    executor::{Barrier, Barriers, WriteGate},
+    executor::{Barrier, Barriers},
+    informer::Informers,
     key::{Cause, Key},
     limits::LimitHits,
     queue::{Finished, Queue},
@@ -58,8 +60,8 @@ pub struct Shared {
     pub entropy: Entropy,
     /// The cache.
     pub store: Arc<Store>,
-    /// Whether writes may be made.
-    pub gate: Arc<dyn WriteGate>,
+    /// What keeps the cache up to date.
+    pub informers: Informers,
     /// Bounds how many guests compute at once.
     pub compute: Compute,
 }
@@ -107,9 +109,9 @@ pub struct Controller {
     observers: RwLock<Vec<Arc<dyn Observer>>>,
     shadows: RwLock<Vec<Arc<Shadow>>>,
     canary: RwLock<Option<Arc<Canary>>>,
+    leadership: Leadership,
     stop: CancellationToken,
     swapped: Notify,
-    tasks: TaskTracker,
 }
 
 /// How a reconcile ended, for the loop.
@@ -120,13 +122,14 @@ struct Settled {
 
 impl Controller {
     /// A controller that does nothing yet. `concurrency` bounds the keys whose
-    /// plans are carried out at once.
+    /// plans are carried out at once; it works while it leads.
     pub fn new(
         loaded: Loaded,
         queue: Arc<Queue>,
         shared: Arc<Shared>,
         concurrency: usize,
         log: Arc<dyn LogSink>,
+        leadership: Leadership,
     ) -> Arc<Self> {
         let name = loaded.module.manifest().name.clone();
         queue.set_serial_sources(serial_sources(&loaded));
@@ -145,10 +148,15 @@ impl Controller {
             observers: RwLock::default(),
             shadows: RwLock::default(),
             canary: RwLock::default(),
+            leadership,
             stop: CancellationToken::new(),
             swapped: Notify::new(),
-            tasks: TaskTracker::new(),
         })
+    }
+
+    /// Whether it works, rather than stand by.
+    pub fn leads(&self) -> bool {
+        self.leadership.is_leader()
     }
 
     /// Name of the controller.
@@ -215,35 +223,75 @@ impl Controller {
         *struck = struck.drain().filter_map(renamed).collect();
     }
 
-    /// Runs until [`Controller::stop`], then lets plans that are under way finish.
+    /// Runs until [`Controller::stop`], then lets plans that are under way
+    /// finish. Between terms it stands by: its cache is kept warm, its keys are
+    /// not even gathered, for each term begins with all of them.
     pub async fn run(self: Arc<Self>) {
-        self.current().view.rekey(Cause::Bulk);
-        self.queue.resume();
+        let mut leadership = self.leadership.clone();
+        loop {
+            self.queue.stand_by();
+            let term = tokio::select! {
+                biased;
+                () = self.stop.cancelled() => break,
+                term = leadership.begin() => term,
+            };
+            let reads = self.current().view.reads();
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => break,
+                () = term.over() => continue,
+                () = term.catch_up(reads, &self.shared.informers) => {}
+            }
+            if term.is_elected() {
+                tracing::debug!(controller = %self.name, "leads, and its cache has caught up");
+            }
+            // What is remembered of a key is of the last term, or of none.
+            self.records.lock().clear();
+            self.queue.resume();
+            self.current().view.rekey(Cause::Bulk);
+            self.work(&term).await;
+        }
+        self.queue.close();
+    }
+
+    /// Takes keys until the term is over or the controller is stopped; returns
+    /// once what is under way has ended.
+    async fn work(self: &Arc<Self>, term: &Arc<Term>) {
+        let tasks = TaskTracker::new();
+        let ended = async || {
+            tokio::select! {
+                () = self.stop.cancelled() => {}
+                () = term.over() => {}
+            }
+        };
         loop {
             let permit = tokio::select! {
                 permit = self.permits.clone().acquire_owned() => permit,
-                () = self.stop.cancelled() => break,
+                () = ended() => break,
             };
             let Ok(permit) = permit else { break };
-            if !self.pause().await {
+            let go_on = tokio::select! {
+                go_on = self.pause() => go_on,
+                () = ended() => false,
+            };
+            if !go_on {
                 break;
             }
             let key = tokio::select! {
                 key = self.queue.take() => key,
-                () = self.stop.cancelled() => break,
+                () = ended() => break,
             };
             let Some(key) = key else { break };
-            let controller = self.clone();
-            self.tasks.spawn(async move {
-                let settled = controller.reconcile(&key).await;
+            let (controller, term) = (self.clone(), term.clone());
+            tasks.spawn(async move {
+                let settled = controller.reconcile(&key, &term).await;
                 // The barrier holds the key, not one of the controller's places.
                 drop(permit);
-                controller.settle(key, settled).await;
+                controller.settle(key, settled, &term).await;
             });
         }
-        self.queue.close();
-        self.tasks.close();
-        self.tasks.wait().await;
+        tasks.close();
+        tasks.wait().await;
     }
 
     /// Waits while faults are all that comes of the version that runs; a swap
@@ -271,7 +319,7 @@ impl Controller {
         self.stop.cancel();
     }
 
-    async fn settle(&self, key: Key, settled: Settled) {
+    async fn settle(&self, key: Key, settled: Settled, term: &Term) {
         if !settled.barriers.is_empty() {
             let mut barriers = Barriers::default();
             barriers.merge(settled.barriers);
@@ -279,6 +327,7 @@ impl Controller {
             tokio::select! {
                 () = executor.wait_passed(&key, &mut barriers) => {}
                 () = self.stop.cancelled() => {}
+                () = term.over() => {}
             }
         }
         self.queue.give_back(&key, settled.finished);

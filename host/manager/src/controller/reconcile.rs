@@ -9,8 +9,9 @@ use super::{Controller, KeyError, Loaded, Record, Settled, observe::Followers};
 use crate::{
     clock,
     contract::{Outcome, Plan, Request},
+    election::Term,
     engine::Fault,
-    executor::Executed,
+    executor::{Executed, WriteGate},
     key::Key,
     limits::{Exceeded, LimitKind},
     queue::{Finished, backoff},
@@ -22,7 +23,7 @@ use crate::{
 pub(super) const MAX_ROUNDS: u32 = 16;
 
 impl Controller {
-    pub(super) async fn reconcile(&self, key: &Key) -> Settled {
+    pub(super) async fn reconcile(&self, key: &Key, term: &Arc<Term>) -> Settled {
         let loaded = self.version_for(key);
         self.note_canary(&loaded);
         if !loaded.view.is_ready() {
@@ -31,7 +32,7 @@ impl Controller {
         }
         let mut record = self.records.lock().remove(key).unwrap_or_default();
         record.identify(loaded.view.primary_identity(key));
-        let settled = self.rounds(&loaded, key, &mut record).await;
+        let settled = self.rounds(&loaded, key, &mut record, term).await;
         self.counters.reconciles.fetch_add(1, Ordering::Relaxed);
         if settled.finished.failed {
             self.counters.failures.fetch_add(1, Ordering::Relaxed);
@@ -45,7 +46,13 @@ impl Controller {
         settled
     }
 
-    async fn rounds(&self, loaded: &Arc<Loaded>, key: &Key, record: &mut Record) -> Settled {
+    async fn rounds(
+        &self,
+        loaded: &Arc<Loaded>,
+        key: &Key,
+        record: &mut Record,
+        term: &Arc<Term>,
+    ) -> Settled {
         let mut request = self.request(loaded, key, record);
         let mut spent = Duration::ZERO;
         let mut followers = self.followers(loaded, key);
@@ -71,7 +78,7 @@ impl Controller {
                         followers.carried_out(&Executed { failed: true, invalid, ..Executed::default() });
                         return self.exceeded(loaded, key, &exceeded);
                     }
-                    let mut settled = self.carry_out(loaded, key, record, plan, &mut followers).await;
+                    let mut settled = self.carry_out(loaded, key, record, plan, &mut followers, term).await;
                     settled.finished.rest = backoff::after_work(spent);
                     return settled;
                 }
@@ -146,6 +153,7 @@ impl Controller {
         record: &mut Record,
         mut plan: Plan,
         followers: &mut Followers,
+        term: &Arc<Term>,
     ) -> Settled {
         let change = std::mem::replace(&mut plan.state, crate::contract::StateChange::Keep);
         let quiet = Duration::from_millis(plan.quiet.into());
@@ -154,7 +162,8 @@ impl Controller {
                 .unwrap_or_default()
         });
         let asks_nothing = plan.steps.is_empty() && again_in.is_none();
-        let executed = loaded.executor.carry_out(key, plan, &*loaded.view, &*self.shared.gate).await;
+        let gate: Arc<dyn WriteGate> = term.clone();
+        let executed = loaded.executor.carry_out(key, plan, &*loaded.view, &gate).await;
         followers.carried_out(&executed);
         if executed.withheld {
             // As if it had never been made: what it wants kept belongs to writes that did not happen.

@@ -59,6 +59,9 @@ pub struct ControllerStatus {
     pub writes: u64,
     /// Writes that changed nothing.
     pub no_op_writes: u64,
+    /// Whether it works, rather than stand by.
+    #[serde(default = "yes")]
+    pub leads: bool,
     /// The last thing that went wrong.
     pub last_error: Option<KeyError>,
     /// Swaps that went back to an earlier version.
@@ -87,6 +90,10 @@ pub struct ControllerStatus {
     pub canary: Option<CanaryStatus>,
 }
 
+fn yes() -> bool {
+    true
+}
+
 impl Controller {
     /// The controller as it is now.
     pub fn status(&self) -> ControllerStatus {
@@ -113,6 +120,7 @@ impl Controller {
             faults: count(&self.counters.faults),
             writes: count(&self.counters.writes),
             no_op_writes: count(&self.counters.no_op_writes),
+            leads: self.leads(),
             last_error: self.last_error.lock().clone(),
             longest_swap_micros: count(&self.counters.longest_swap_micros),
             rollbacks: count(&self.counters.rollbacks),

@@ -14,9 +14,12 @@ use std::sync::{
 };
 
 use tokio::{sync::mpsc, task::JoinHandle};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{
+    sync::CancellationToken,
+    task::{TaskTracker, task_tracker::TaskTrackerToken},
+};
 
-use crate::{api::ApiClient, clock::SharedClock, contract::EventKind, entropy::Entropy};
+use crate::{api::ApiClient, clock::SharedClock, contract::EventKind, entropy::Entropy, executor::WriteGate};
 use writer::Writer;
 
 /// Events waiting to be written, at most.
@@ -56,12 +59,22 @@ pub struct Occurrence {
     pub message: String,
 }
 
+/// An event on its way.
+struct Queued {
+    occurrence: Occurrence,
+    at: jiff::Timestamp,
+    /// Asked before each request about it; none: it may always be written.
+    gate: Option<Arc<dyn WriteGate>>,
+    _pending: TaskTrackerToken,
+}
+
 /// Takes events and writes them in the background.
 #[derive(Clone)]
 pub struct EventRecorder {
-    queue: mpsc::Sender<(Occurrence, jiff::Timestamp)>,
+    queue: mpsc::Sender<Queued>,
     clock: SharedClock,
     dropped: Arc<AtomicU64>,
+    pending: TaskTracker,
 }
 
 impl EventRecorder {
@@ -75,13 +88,24 @@ impl EventRecorder {
     ) -> (Self, JoinHandle<()>) {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let task = tokio::spawn(Writer::new(api, entropy, cancel).run(waiting));
-        (Self { queue, clock, dropped: Arc::default() }, task)
+        (Self { queue, clock, dropped: Arc::default(), pending: TaskTracker::new() }, task)
     }
 
     /// Takes an event, or drops it if too many wait.
     pub fn record(&self, occurrence: Occurrence) {
-        if let Err(mpsc::error::TrySendError::Full((lost, _))) =
-            self.queue.try_send((occurrence, self.clock.now()))
+        self.take(occurrence, None);
+    }
+
+    /// The same for an event that is dropped once `gate` is closed: whoever may
+    /// not write any more has nothing to tell either.
+    pub fn record_through(&self, occurrence: Occurrence, gate: Arc<dyn WriteGate>) {
+        self.take(occurrence, Some(gate));
+    }
+
+    fn take(&self, occurrence: Occurrence, gate: Option<Arc<dyn WriteGate>>) {
+        let queued = Queued { occurrence, at: self.clock.now(), gate, _pending: self.pending.token() };
+        if let Err(mpsc::error::TrySendError::Full(Queued { occurrence: lost, .. })) =
+            self.queue.try_send(queued)
         {
             let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
             // One line for the first and for each thousandth.
@@ -94,6 +118,12 @@ impl EventRecorder {
                 );
             }
         }
+    }
+
+    /// Waits until all events taken so far are written or given up.
+    pub async fn flushed(&self) {
+        self.pending.close();
+        self.pending.wait().await;
     }
 
     /// Events dropped for want of room.

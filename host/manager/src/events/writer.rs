@@ -13,7 +13,7 @@ use tokio::{sync::mpsc, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Occurrence,
+    Occurrence, Queued,
     correlate::{Correlator, Verdict},
 };
 use crate::{
@@ -46,7 +46,7 @@ impl Writer {
 
     /// Runs until it is cancelled or the queue closes; what waits then is tried
     /// once more.
-    pub(super) async fn run(mut self, mut waiting: mpsc::Receiver<(Occurrence, Timestamp)>) {
+    pub(super) async fn run(mut self, mut waiting: mpsc::Receiver<Queued>) {
         let cancel = self.cancel.clone();
         loop {
             let next = tokio::select! {
@@ -54,21 +54,36 @@ impl Writer {
                 () = cancel.cancelled() => waiting.try_recv().ok(),
                 next = waiting.recv() => next,
             };
-            let Some((occurrence, at)) = next else { return };
-            self.write(&occurrence, at).await;
+            let Some(event) = next else { return };
+            self.write(&event).await;
         }
     }
 
-    async fn write(&mut self, occurrence: &Occurrence, at: Timestamp) {
+    async fn write(&mut self, event: &Queued) {
+        let Queued { occurrence, at, gate, .. } = event;
+        let at = *at;
         let Some(verdict) = self.correlator.judge(occurrence, at) else { return };
         for attempt in 1..=ATTEMPTS {
-            let error = match self.send(occurrence, &verdict, at).await {
+            let (timeout, pass) = match gate.as_ref().map(|gate| gate.admit()) {
+                None => (TIMEOUT, None),
+                Some(Some(pass)) => (pass.bound(TIMEOUT), Some(pass)),
+                Some(None) => {
+                    tracing::debug!(
+                        controller = occurrence.controller,
+                        reason = occurrence.reason,
+                        "no event: this process does not lead any more"
+                    );
+                    return;
+                }
+            };
+            let error = match self.send(occurrence, &verdict, at, timeout).await {
                 Ok(()) => {
                     self.correlator.wrote(verdict.identity, verdict.written);
                     return;
                 }
                 Err(error) => error,
             };
+            drop(pass);
             let (controller, reason, message) =
                 (&occurrence.controller, &occurrence.reason, &verdict.message);
             if terminating(&error) {
@@ -97,19 +112,31 @@ impl Writer {
         }
     }
 
-    async fn send(&self, occurrence: &Occurrence, verdict: &Verdict, at: Timestamp) -> Result<(), ApiError> {
+    async fn send(
+        &self,
+        occurrence: &Occurrence,
+        verdict: &Verdict,
+        at: Timestamp,
+        timeout: Duration,
+    ) -> Result<(), ApiError> {
+        // Two requests at most, which share the time.
+        let timeout = if verdict.written.count > 1 { timeout / 2 } else { timeout };
         let namespace = namespace(occurrence);
         let collection = format!("/api/v1/namespaces/{namespace}/events");
         if verdict.written.count > 1 {
             let path = format!("{collection}/{}", verdict.written.name);
             let patch = json!({"count": verdict.written.count, "lastTimestamp": seconds(at), "message": verdict.message});
-            match self.request(Method::PATCH, &path, "application/strategic-merge-patch+json", &patch).await {
+            match self
+                .request(Method::PATCH, &path, "application/strategic-merge-patch+json", &patch, timeout)
+                .await
+            {
                 // Events live an hour or so; it is written anew.
                 Err(error) if error.failure.status == 404 => {}
                 answer => return answer,
             }
         }
-        self.request(Method::POST, &collection, "application/json", &object(occurrence, verdict, at)).await
+        self.request(Method::POST, &collection, "application/json", &object(occurrence, verdict, at), timeout)
+            .await
     }
 
     async fn request(
@@ -118,9 +145,11 @@ impl Writer {
         path: &str,
         content_type: &str,
         body: &Value,
+        timeout: Duration,
     ) -> Result<(), ApiError> {
+        let path = &format!("{path}?timeout={}ms", timeout.as_millis().max(1));
         let headers = [(header::CONTENT_TYPE, content_type), (header::ACCEPT, "application/json")];
-        self.api.send(method, path, &headers, body.to_string().into(), TIMEOUT).await.map(drop)
+        self.api.send(method, path, &headers, body.to_string().into(), timeout).await.map(drop)
     }
 }
 

@@ -30,7 +30,7 @@ pub use config::ExecutorConfig;
 pub(crate) use rules::rbac_verb;
 pub use signing::{NoSigningKeys, SigningKeys};
 
-use std::sync::Arc;
+use std::{any::Any, sync::Arc, time::Duration};
 
 use crate::{
     api::ApiClient,
@@ -48,7 +48,11 @@ use run::Run;
 
 /// Whether this process may write: it leads.
 pub trait WriteGate: Send + Sync {
-    /// Asked directly before each request that writes.
+    /// Asked directly before each request that writes; none if it may not be
+    /// sent. The pass is held until the request has ended.
+    fn admit(&self) -> Option<Pass>;
+
+    /// Whether a request would be admitted now.
     fn may_write(&self) -> bool;
 
     /// Whether plans are only looked at: they are checked, and nothing of them
@@ -56,6 +60,22 @@ pub trait WriteGate: Send + Sync {
     /// write.
     fn withholds(&self) -> bool {
         false
+    }
+}
+
+/// Leave to send one request that writes.
+#[derive(Debug, Default)]
+pub struct Pass {
+    /// How long the request may take at most; none if nothing bounds it.
+    pub within: Option<Duration>,
+    /// Whoever gave it sees by this when it is given back.
+    pub held: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl Pass {
+    /// The time a request may take that would otherwise have `timeout`.
+    pub fn bound(&self, timeout: Duration) -> Duration {
+        self.within.map_or(timeout, |within| within.min(timeout))
     }
 }
 
@@ -132,7 +152,7 @@ impl Executor {
         key: &Key,
         plan: Plan,
         view: &dyn SeenBy,
-        gate: &dyn WriteGate,
+        gate: &Arc<dyn WriteGate>,
     ) -> Executed {
         if let Err(reason) = self.check(&plan, view) {
             tracing::warn!(controller = self.shared.config.controller, %key, reason, "refused a plan");

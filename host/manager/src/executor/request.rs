@@ -39,7 +39,15 @@ pub(super) struct WriteRequest {
 /// What requests of one controller have in common.
 pub(super) struct Maker<'a> {
     pub(super) controller: &'a str,
-    pub(super) timeout: Duration,
+}
+
+impl WriteRequest {
+    /// Its path, with what the server is told of the time it has. Without that
+    /// the server might carry out what we have given up long ago.
+    pub(super) fn path_within(&self, timeout: Duration) -> String {
+        let joint = if self.path.contains('?') { '&' } else { '?' };
+        format!("{}{joint}timeout={}ms", self.path, timeout.as_millis().max(1))
+    }
 }
 
 impl Maker<'_> {
@@ -53,7 +61,7 @@ impl Maker<'_> {
         name: &str,
         precondition: &Precondition,
     ) -> Result<WriteRequest, serde_json::Error> {
-        let mut query = vec![format!("timeout={}s", self.timeout.as_secs().max(1))];
+        let mut query = Vec::new();
         let manager = |given: &str| {
             format!("fieldManager={}", query_escape(if given.is_empty() { self.controller } else { given }))
         };
@@ -125,7 +133,7 @@ impl Maker<'_> {
         };
         Ok(WriteRequest {
             method,
-            path: format!("{path}?{}", query.join("&")),
+            path: if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) },
             content_type,
             body: serde_json::to_vec(&body)?.into(),
         })

@@ -5,7 +5,7 @@
 //! later one builds upon. What a ref means is looked up when the plan begins for
 //! objects the plan writes more than once, and else right before the request.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use futures::stream::{FuturesUnordered, StreamExt};
 use parking_lot::Mutex;
@@ -39,7 +39,7 @@ pub(super) struct Run<'a> {
     pub(super) executor: &'a Executor,
     pub(super) key: &'a Key,
     view: &'a dyn SeenBy,
-    gate: &'a dyn WriteGate,
+    pub(super) gate: &'a Arc<dyn WriteGate>,
     /// What the refs of the plan meant when it began: once we have written, the
     /// cache moves on by itself.
     pinned: HashMap<RefKey, Seen>,
@@ -64,7 +64,7 @@ impl<'a> Run<'a> {
         key: &'a Key,
         plan: &Plan,
         view: &'a dyn SeenBy,
-        gate: &'a dyn WriteGate,
+        gate: &'a Arc<dyn WriteGate>,
     ) -> Self {
         let mut pinned = HashMap::new();
         for action in plan.steps.iter().flat_map(|step| &step.actions) {
@@ -165,7 +165,7 @@ impl<'a> Run<'a> {
                     .or(cached.as_ref().map(|seen| seen.resource_version.clone()));
                 let cached_uid = cached.map(|seen| seen.uid.to_string());
                 let mut write = Write::new(self.executor, action, resource, precondition, cached_uid);
-                let ending = write.run(self.gate).await;
+                let ending = write.run(&**self.gate).await;
                 let mut acted = Acted::nothing();
                 if let Ending::Done(head) = &ending {
                     let version = &head.metadata.resource_version;

@@ -66,20 +66,20 @@ impl Executor {
         let mut waits = 0;
         loop {
             self.shared.limiter.write().await;
-            if !gate.may_write() {
-                return Reply::Halted;
-            }
+            let Some(pass) = gate.admit() else { return Reply::Halted };
+            let timeout = pass.bound(self.shared.config.request_timeout);
             let sent = self
                 .shared
                 .api
                 .send(
                     request.method.clone(),
-                    &request.path,
+                    &request.path_within(timeout),
                     &headers,
                     request.body.clone(),
-                    self.shared.config.request_timeout,
+                    timeout,
                 )
                 .await;
+            drop(pass);
             let error = match sent {
                 Ok(response) => return Reply::Done(response),
                 Err(error) => error,

@@ -25,7 +25,7 @@ impl Run<'_> {
             .filter(|seen| *seen.uid == *about.uid)
             .map(|seen| seen.resource_version)
             .unwrap_or_default();
-        self.executor.events.record(Occurrence {
+        let occurrence = Occurrence {
             component: shared.config.event_component.clone(),
             controller: shared.config.controller.clone(),
             involved: Involved {
@@ -39,7 +39,8 @@ impl Run<'_> {
             kind: event.kind,
             reason: event.reason.clone(),
             message,
-        });
+        };
+        self.executor.events.record_through(occurrence, self.gate.clone());
     }
 }
 

@@ -111,7 +111,7 @@ impl<'a> Write<'a> {
 
     fn request(&self) -> Result<WriteRequest, Failure> {
         let config = &self.executor.shared.config;
-        Maker { controller: &config.controller, timeout: config.request_timeout }
+        Maker { controller: &config.controller }
             .make(
                 self.action,
                 &self.resource,

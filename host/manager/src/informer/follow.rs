@@ -7,10 +7,13 @@
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use tokio::{sync::watch, time::sleep};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
 
 use super::{
-    Shared,
+    Shared, Target,
     backoff::Backoff,
     reader::{Listed, Reader, unreadable},
     stream::Stream,
@@ -44,7 +47,7 @@ pub(super) struct Follower {
     /// Lists that failed since the last one that did not.
     failures: u32,
     /// Up to where somebody waits for the cache to come.
-    target: watch::Receiver<u64>,
+    target: watch::Receiver<Target>,
     /// Watches opened for a bookmark that did not come.
     short_watches: u32,
     /// Ticks when the union of fields may have changed.
@@ -70,7 +73,7 @@ impl Follower {
         shared: Arc<Shared>,
         number: u32,
         name: GroupResource,
-        target: watch::Receiver<u64>,
+        target: watch::Receiver<Target>,
     ) -> Self {
         let backoff = Backoff::new(shared.entropy.clone());
         let wanted = shared.store.wanted_changes();
@@ -94,8 +97,10 @@ impl Follower {
             self.wanted.mark_unchanged();
             let spec = self.shared.store.prune_spec(self.number);
             let reader = Reader::new(self.shared.api.clone(), &self.name, spec);
+            let begun = Instant::now();
             match self.list(&reader).await {
                 Ok((listed, stream)) => {
+                    self.shared.lists_begun.lock().insert(self.number, begun);
                     self.listed(listed);
                     self.follow(&reader, stream).await;
                 }
@@ -202,7 +207,9 @@ impl Follower {
                     continue;
                 }
                 Ok(()) = self.target.changed() => {
-                    if self.is_behind() { return End::Reopen }
+                    if self.is_behind() {
+                        return if self.target.borrow().by_list { End::Relist } else { End::Reopen };
+                    }
                     continue;
                 }
             };
@@ -262,7 +269,7 @@ impl Follower {
     }
 
     fn is_behind(&self) -> bool {
-        self.shared.store.observed(self.number).unwrap_or(0) < *self.target.borrow()
+        self.shared.store.observed(self.number).unwrap_or(0) < self.target.borrow().version
     }
 
     /// How long the next watch is to last: five to ten minutes, so that they do

@@ -9,20 +9,21 @@
 //! barrier needs bookmarks and the resourceVersion of each list.
 
 mod backoff;
+mod catch_up;
 mod follow;
 mod reader;
 mod status;
-mod stream;
+pub(crate) mod stream;
 mod supervise;
 #[cfg(test)]
 mod tests;
-mod trouble;
-mod wire;
+pub(crate) mod trouble;
+pub(crate) mod wire;
 
 use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -45,8 +46,19 @@ struct Shared {
     clock: SharedClock,
     entropy: Entropy,
     status: StatusTable,
-    /// For each informer, the resourceVersion somebody waits for.
-    targets: Mutex<HashMap<u32, watch::Sender<u64>>>,
+    /// For each informer, what somebody waits for.
+    targets: Mutex<HashMap<u32, watch::Sender<Target>>>,
+    /// When the list was begun that each cache stands on.
+    lists_begun: Mutex<HashMap<u32, Instant>>,
+}
+
+/// What somebody waits for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Target {
+    /// That the cache has come to this resourceVersion.
+    version: u64,
+    /// A list is the quickest way there, rather than a watch's bookmark.
+    by_list: bool,
 }
 
 impl Shared {
@@ -85,6 +97,7 @@ impl Informers {
             entropy,
             status: StatusTable::default(),
             targets: Mutex::default(),
+            lists_begun: Mutex::default(),
         });
         let handle = tokio::spawn(supervise::run(shared.clone(), cancel));
         (Self(shared), handle)
@@ -115,6 +128,11 @@ impl Informers {
     /// that is behind is opened anew in a way that has the server say it soon.
     /// Returns at once, and false, if no informer follows the resource.
     pub async fn reach(&self, resource: u32, resource_version: u64) -> bool {
+        self.come_to(resource, Target { version: resource_version, by_list: false }).await
+    }
+
+    async fn come_to(&self, resource: u32, wanted: Target) -> bool {
+        let resource_version = wanted.version;
         let mut progress = self.0.store.progress();
         loop {
             if self.0.store.observed(resource).is_some_and(|observed| observed >= resource_version) {
@@ -124,8 +142,9 @@ impl Informers {
                 let targets = self.0.targets.lock();
                 let Some(target) = targets.get(&resource) else { return false };
                 target.send_if_modified(|target| {
-                    let further = *target < resource_version;
-                    *target = resource_version.max(*target);
+                    let further = target.version < resource_version || wanted.by_list && !target.by_list;
+                    target.version = resource_version.max(target.version);
+                    target.by_list |= wanted.by_list;
                     further
                 });
             }

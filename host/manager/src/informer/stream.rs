@@ -15,7 +15,7 @@ const LONGEST_LINE: usize = 64 << 20;
 pub(super) const MARGIN: Duration = Duration::from_secs(30);
 
 /// An open watch.
-pub(super) struct Stream {
+pub(crate) struct Stream {
     body: Body,
     buffer: BytesMut,
     /// Bytes of the buffer known to hold no line end.
@@ -30,7 +30,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(body: Body, promised: Duration) -> Self {
+    pub(crate) fn new(body: Body, promised: Duration) -> Self {
         let buffer = BytesMut::new();
         Self { body, buffer, searched: 0, used: 0, opened: Instant::now(), promised, lines: 0 }
     }
@@ -50,7 +50,7 @@ impl Stream {
     ///
     /// A connection may die without a word, so a watch that outlives its time by
     /// far counts as ended, whatever it seems to be.
-    pub(super) async fn next(&mut self) -> Result<Option<Range<usize>>, Trouble> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Range<usize>>, Trouble> {
         self.buffer.advance(std::mem::take(&mut self.used));
         loop {
             if let Some(at) = self.buffer[self.searched..].iter().position(|&b| b == b'\n') {
@@ -83,7 +83,7 @@ impl Stream {
     }
 
     /// The line of a range that [`Stream::next`] gave.
-    pub(super) fn line(&self, range: Range<usize>) -> &[u8] {
+    pub(crate) fn line(&self, range: Range<usize>) -> &[u8] {
         &self.buffer[range]
     }
 }

@@ -12,7 +12,7 @@ use futures::FutureExt;
 use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use super::{Shared, follow::Follower};
+use super::{Shared, Target, follow::Follower};
 use crate::contract::{GroupResource, SyncState};
 
 const AFTER_PANIC: Duration = Duration::from_secs(30);
@@ -101,7 +101,7 @@ fn shape(shared: &Shared, number: u32) -> Shape {
 }
 
 fn begin(shared: &Arc<Shared>, number: u32, name: GroupResource, cancel: &CancellationToken) -> Running {
-    let target = watch::Sender::new(0);
+    let target = watch::Sender::new(Target::default());
     let behind = target.subscribe();
     shared.targets.lock().insert(number, target);
     shared.status.add(number, name.clone(), SyncState::Syncing, shared.clock.now());
@@ -122,7 +122,7 @@ async fn keep_following(
     shared: Arc<Shared>,
     number: u32,
     name: GroupResource,
-    target: watch::Receiver<u64>,
+    target: watch::Receiver<Target>,
 ) -> Infallible {
     loop {
         let follower = Follower::new(shared.clone(), number, name.clone(), target.clone());
@@ -141,6 +141,7 @@ async fn end(shared: &Shared, number: u32, informer: Running) {
     // It only ends in an error when the runtime goes down.
     let _ = informer.task.await;
     shared.targets.lock().remove(&number);
+    shared.lists_begun.lock().remove(&number);
     shared.status.remove(number);
 }
 

@@ -6,7 +6,7 @@ use crate::{api::ApiError, contract::Failure};
 
 /// Why a list or a watch came to nothing.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Trouble {
+pub(crate) enum Trouble {
     /// The server refused, or did not answer.
     #[error("{0}")]
     Api(#[from] ApiError),

@@ -38,7 +38,7 @@ pub(super) struct ListMeta {
 }
 
 /// One event of a watch.
-pub(super) enum Event<'a> {
+pub(crate) enum Event<'a> {
     Added(&'a str),
     Modified(&'a str),
     Deleted(&'a str),
@@ -48,7 +48,7 @@ pub(super) enum Event<'a> {
 }
 
 /// Reads one line of a watch.
-pub(super) fn parse_event(line: &[u8]) -> Result<Event<'_>, serde_json::Error> {
+pub(crate) fn parse_event(line: &[u8]) -> Result<Event<'_>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Envelope<'a> {
         #[serde(borrow)]

@@ -231,6 +231,11 @@ impl Manager {
             self.advance(path, Stage::Unselected, None);
             return;
         }
+        if let Some(component) = self.election.left_to(&name, &manifest.aliases) {
+            tracing::info!(controller = name, component, file = %path.display(), "left to another component by leader migration");
+            self.advance(path, Stage::Unselected, None);
+            return;
+        }
         let owner = self.files.lock().owner(&name, path);
         if let Some(owner) = owner {
             let reason = format!(
@@ -297,7 +302,7 @@ impl Manager {
         }
         let executor = Executor::new(
             config,
-            self.api.with_user_agent(&user_agent(&manifest.name)),
+            self.api.with_user_agent(&user_agent(&manifest.name, &self.user_agent_end)),
             self.registry.clone(),
             Arc::new(SharedCache::new(self.store.clone(), self.registry.clone())),
             self.events.clone(),

@@ -42,11 +42,12 @@ use crate::{
     contract::{self, SyncState},
     controller::{Compute, Controller, Observer, Shared},
     discovery::{self, DiscoveryStatus},
+    election::{self, Election, ElectionConfig},
     engine::{Engine, EngineConfig, Module},
     entropy::Entropy,
     events::EventRecorder,
     executor::{
-        WriteGate,
+        Pass, WriteGate,
         signing::{self, KeyFiles},
     },
     informer::Informers,
@@ -61,6 +62,9 @@ use install::Work;
 /// How long running plans may take to finish when the manager is stopped, as
 /// kube-controller-manager's `--controller-shutdown-timeout` has it.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long events may take to be written before leases are given up.
+const FLUSH_BEFORE_RELEASE: Duration = Duration::from_millis(300);
 
 /// What a manager is started with.
 pub struct Config {
@@ -84,7 +88,7 @@ pub struct Config {
     pub clock: SharedClock,
     /// Randomness.
     pub entropy: Entropy,
-    /// Whether writes may be made.
+    /// Whether writes may be made, where no leader is elected.
     pub gate: Arc<dyn WriteGate>,
     /// What each controller may use.
     pub limits: LimitRules,
@@ -94,12 +98,18 @@ pub struct Config {
     pub observers: Vec<Arc<dyn Observer>>,
     /// Recordings and the policy.
     pub oversight: Oversight,
+    /// How leaders are elected; none: this process works as soon as it can.
+    pub election: Option<ElectionConfig>,
 }
 
 /// Writes are always allowed.
 pub struct AlwaysWrite;
 
 impl WriteGate for AlwaysWrite {
+    fn admit(&self) -> Option<Pass> {
+        Some(Pass::default())
+    }
+
     fn may_write(&self) -> bool {
         true
     }
@@ -147,6 +157,8 @@ pub struct Manager {
     registry: Arc<Registry>,
     store: Arc<Store>,
     events: EventRecorder,
+    election: Arc<Election>,
+    user_agent_end: String,
     informers: Informers,
     discovery: watch::Receiver<DiscoveryStatus>,
     engine: Arc<Engine>,
@@ -171,7 +183,10 @@ impl Manager {
         let server = config.kube.cluster_url.to_string();
         let client = connect::client(config.kube.clone())
             .map_err(|source| Error::Client { server: server.clone(), source: Box::new(source) })?;
-        let api = ApiClient::new(client, &user_agent("manager"));
+        // Who wrote what is to be seen in the API server's audit log.
+        let identity = config.election.as_ref().map(|_| election::identity(&config.entropy));
+        let user_agent_end = identity.as_ref().map(|identity| format!(" {identity}")).unwrap_or_default();
+        let api = ApiClient::new(client, &user_agent("manager", &user_agent_end));
         let api = if config.gate.withholds() { api.read_only() } else { api };
         let registry = Registry::new();
         let store = Store::new(registry.clone());
@@ -193,6 +208,17 @@ impl Manager {
             config.entropy.clone(),
             cancel.clone(),
         );
+        let election = match (&config.election, identity) {
+            (Some(settings), Some(identity)) => Election::start(
+                settings.clone(),
+                identity,
+                api.with_user_agent(&user_agent("leader-election", &user_agent_end)),
+                config.clock.clone(),
+                config.entropy.clone(),
+                events.clone(),
+            ),
+            _ => Election::none(config.gate.clone(), config.clock.clone()),
+        };
         let (discovery_status, discovery) = watch::channel(DiscoveryStatus::default());
         let discovering = tokio::spawn(discovery::run(
             api.clone(),
@@ -206,7 +232,7 @@ impl Manager {
             clock: config.clock.clone(),
             entropy: config.entropy.clone(),
             store: store.clone(),
-            gate: config.gate.clone(),
+            informers: informers.clone(),
             compute: Compute::new(threads),
         });
         let (work, to_do) = mpsc::unbounded_channel();
@@ -220,6 +246,8 @@ impl Manager {
             registry,
             store,
             events,
+            election: Arc::new(election),
+            user_agent_end,
             engine,
             shared,
             controllers: Mutex::default(),
@@ -250,6 +278,10 @@ impl Manager {
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, all).await.is_err() {
             tracing::warn!("some writes were still under way after {SHUTDOWN_TIMEOUT:?} and are given up");
         }
+        // Others wait for our leases: events have a moment to be written under them, no more.
+        let _ = tokio::time::timeout(FLUSH_BEFORE_RELEASE, self.events.flushed()).await;
+        // Writes of whoever did not finish in time are waited for, for as long as they may take.
+        self.election.release().await;
         if let Some(recording) = &self.recording {
             recording.finish();
         }
@@ -300,6 +332,7 @@ impl Manager {
             modules,
             compiling,
             stages: self.stages.by_name(),
+            leases: self.election.status(),
             resources,
             recording: self.recording.as_ref().map(RecordingWriter::status),
         }
@@ -356,14 +389,19 @@ impl Manager {
         &self.stages
     }
 
+    /// The elections it takes part in.
+    pub fn election(&self) -> &Arc<Election> {
+        &self.election
+    }
+
     /// The cache.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
 }
 
-fn user_agent(part: &str) -> String {
-    format!("coxswain/{} ({part})", env!("CARGO_PKG_VERSION"))
+fn user_agent(part: &str, end: &str) -> String {
+    format!("coxswain/{} ({part}){end}", env!("CARGO_PKG_VERSION"))
 }
 
 fn state_name(state: SyncState) -> &'static str {

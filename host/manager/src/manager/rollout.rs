@@ -96,7 +96,8 @@ impl Manager {
             took = ?took, "controller loaded"
         );
         let log = Arc::new(GuestLog::new(&name));
-        let controller = Controller::new(loaded, queue, self.shared.clone(), concurrency, log);
+        let leadership = self.election.join(&name, &manifest.aliases);
+        let controller = Controller::new(loaded, queue, self.shared.clone(), concurrency, log, leadership);
         self.config.observers.iter().for_each(|observer| controller.observe(observer.clone()));
         if let Some(recording) = &self.recording {
             controller.observe(recording.observer());
@@ -320,6 +321,13 @@ impl Manager {
         if let Some(running) = running {
             running.controller.stop();
             tracing::info!(controller = name, file = %path.display(), "controller unloaded: its file is gone");
+            let aliases = running.controller.current().module.manifest().aliases.clone();
+            let (election, name) = (self.election.clone(), name.to_owned());
+            tokio::spawn(async move {
+                // Its last plan is still carried out under the lease.
+                let _ = running.task.await;
+                election.leave(&name, &aliases);
+            });
         }
     }
 

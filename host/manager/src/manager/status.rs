@@ -8,7 +8,11 @@ use super::{
     stage::{Compiling, ModuleStatus, Stage},
     table::{Align, Table},
 };
-use crate::{controller::ControllerStatus, recording::RecordStatus};
+use crate::{
+    controller::ControllerStatus,
+    election::{LeaseStatus, Role},
+    recording::RecordStatus,
+};
 
 /// The manager as it is now.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -29,6 +33,9 @@ pub struct Status {
     pub unanswered: Vec<String>,
     /// Controllers that are loaded, by name.
     pub controllers: Vec<ControllerStatus>,
+    /// Leases that decide who works; none without an election.
+    #[serde(default)]
+    pub leases: Vec<LeaseStatus>,
     /// Files that are not loaded, or whose new content is not, and why.
     pub refused: Vec<Refusal>,
     /// What is cached, by name.
@@ -80,6 +87,22 @@ impl Status {
         use std::fmt::Write;
         let mut text = String::new();
         let _ = writeln!(text, "coxswain {} at {}, since {}", self.version, self.server, self.started);
+        for lease in &self.leases {
+            let role = match lease.role {
+                Role::Candidate => "has not seen the lease yet",
+                Role::Standby => "stands by",
+                Role::Leader => "leads",
+            };
+            let holder = if lease.holder.is_empty() { "nobody" } else { &lease.holder };
+            let (name, since, transitions) = (&lease.lease, &lease.since, lease.transitions);
+            let _ = writeln!(
+                text,
+                "lease {name}: this process {role}; held by {holder} since {since}, transitions {transitions}"
+            );
+            if let Some(trouble) = &lease.trouble {
+                let _ = writeln!(text, "    {trouble}");
+            }
+        }
         if let Some(Compiling { begun, of }) = self.compiling {
             let _ = writeln!(text, "compiling modules: {begun} of {of}");
         }
@@ -117,6 +140,9 @@ impl Status {
                 "    since {}, swapped {} times, rolled back {}",
                 c.since, c.swaps, c.rollbacks
             );
+            if !c.leads {
+                let _ = writeln!(text, "    stands by");
+            }
             if let Some(slowed) = &c.slowed {
                 let _ = writeln!(text, "    slowed: {slowed}");
             }

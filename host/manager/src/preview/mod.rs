@@ -23,7 +23,7 @@ use crate::{
     contract::{Outcome, Plan, Request},
     controller::{Follower, Loaded, Observer},
     engine::Fault,
-    executor::{Executed, WriteGate},
+    executor::{Executed, Pass, WriteGate},
     key::Key,
     store::Snapshot,
 };
@@ -64,6 +64,10 @@ pub struct Preview {
 }
 
 impl WriteGate for Preview {
+    fn admit(&self) -> Option<Pass> {
+        None
+    }
+
     fn may_write(&self) -> bool {
         false
     }

@@ -119,6 +119,7 @@ struct Inner {
     paused: bool,
     /// No key is handed out until those taken have come back.
     draining: bool,
+    standing_by: bool,
     adds: u64,
     retries: u64,
 }
@@ -177,9 +178,22 @@ impl Queue {
         self.inner.lock().paused = true;
     }
 
+    /// Forgets all keys that are not taken, and takes no wakes in until resumed:
+    /// whoever resumes wakes all keys there are.
+    pub fn stand_by(&self) {
+        let mut inner = self.inner.lock();
+        (inner.paused, inner.standing_by) = (true, true);
+        inner.entries.retain(|_, entry| entry.place == Place::Taken);
+        inner.normal.clear();
+        inner.low.clear();
+        inner.due.clear();
+    }
+
     /// Hands out keys again.
     pub fn resume(&self) {
-        self.inner.lock().paused = false;
+        let mut inner = self.inner.lock();
+        (inner.paused, inner.standing_by) = (false, false);
+        drop(inner);
         self.notify.notify_one();
     }
 
@@ -219,6 +233,9 @@ impl Queue {
         let mut inner = self.inner.lock();
         inner.serial_taken.remove(&key.source);
         let Some(mut entry) = inner.entries.remove(key) else { return };
+        if inner.standing_by {
+            return;
+        }
         let dirty = std::mem::take(&mut entry.dirty);
         entry.place = Place::Idle;
         entry.due = None;
@@ -317,6 +334,9 @@ impl Queue {
 impl Wake for Queue {
     fn wake(&self, key: &Key, cause: Cause) {
         let mut inner = self.inner.lock();
+        if inner.standing_by {
+            return;
+        }
         inner.adds += 1;
         inner.wake(key, cause, Instant::now());
         let ready = inner.has_ready() || !inner.due.is_empty();

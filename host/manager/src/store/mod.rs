@@ -225,6 +225,11 @@ impl Store {
         self.inner.read().objects.tables.get(&resource)?.observed
     }
 
+    /// How many objects of a resource are cached.
+    pub fn count(&self, resource: u32) -> usize {
+        self.inner.read().objects.tables.get(&resource).map_or(0, |table| table.all.len())
+    }
+
     /// Ticks whenever anything was taken in, be it only a bookmark.
     pub fn progress(&self) -> watch::Receiver<u64> {
         self.progress.subscribe()

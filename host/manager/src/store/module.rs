@@ -285,6 +285,20 @@ impl ModuleView {
         self.module.missing(&self.store.inner.read(), &self.store.registry).collect()
     }
 
+    /// Numbers of the resources that it reads, those of a read of every resource
+    /// included.
+    pub fn reads(&self) -> Vec<u32> {
+        let mut numbers: Vec<u32> = self.module.numbers().collect();
+        if self.module.wildcard.is_some() {
+            let registry = &self.store.registry;
+            let all = registry.all();
+            numbers.extend(all.iter().map(|info| info.number).filter(|number| registry.in_wildcard(*number)));
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+
     /// Numbers of the resources of the reads, then of the writes; 0 where the
     /// cluster lacks one, and for every resource.
     pub fn resources(&self) -> Vec<u32> {

@@ -22,7 +22,7 @@ use crate::{
     contract::*,
     entropy::Entropy,
     events::EventRecorder,
-    executor::{Cached, Executed, Executor, ExecutorConfig, SeenBy, WriteGate},
+    executor::{Cached, Executed, Executor, ExecutorConfig, Pass, SeenBy, WriteGate},
     key::Key,
     registry::{Discovered, Registry},
     store::{Seen, UidState},
@@ -152,6 +152,9 @@ impl SeenBy for FakeCache {
 pub(super) struct Gate(pub(super) AtomicBool);
 
 impl WriteGate for Gate {
+    fn admit(&self) -> Option<Pass> {
+        self.may_write().then(Pass::default)
+    }
     fn may_write(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -250,7 +253,8 @@ impl Kit {
     pub(super) async fn run(&self, steps: Vec<Step>) -> Executed {
         let plan = Plan { steps, events: vec![], not_before: None, quiet: 0, state: StateChange::Keep };
         let key = Key { source: 0, resource: self.things, namespace: "ns".into(), name: "primary".into() };
-        self.executor.carry_out(&key, plan, &*self.cache, &*self.gate).await
+        let gate: Arc<dyn WriteGate> = self.gate.clone();
+        self.executor.carry_out(&key, plan, &*self.cache, &gate).await
     }
 
     /// Carries one action out.

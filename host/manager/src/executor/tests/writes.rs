@@ -63,7 +63,8 @@ async fn patches_carry_their_precondition() {
             (format!("PATCH {OBJECT}"), content_type, &sent)
         );
         assert!(
-            asked.query.contains("fieldManager=thing%2Dcontroller") && asked.query.contains("timeout=10s"),
+            asked.query.contains("fieldManager=thing%2Dcontroller")
+                && asked.query.contains("timeout=10000ms"),
             "{}",
             asked.query
         );

@@ -1,0 +1,429 @@
+//! Leader election between processes, against the embedded cluster.
+//!
+//! The cluster witnesses each write as it arrives: who sent it is the end of its
+//! user agent, who leads is what the Lease says at that moment.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail, ensure};
+use coxswain_localcluster::{
+    Cluster, ClusterConfig, InProcess, Target, WatchEvent,
+    nodes::{Nodes, NodesConfig},
+    rest::options::ListOptions,
+};
+use coxswain_tests::{built_program, deployment, module, text};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+const CONTROLLERS: &[&str] =
+    &["deployment-controller", "replicaset-controller", "garbage-collector-controller"];
+const LEASE: &str = "kube-controller-manager";
+/// Short, so that a crash costs little.
+const SHORT: &[&str] = &[
+    "--leader-elect-lease-duration=3s",
+    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-retry-period=500ms",
+];
+/// Busy machines need a while; what must be quick is measured by itself.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A write as it arrived.
+#[derive(Clone, Debug)]
+struct Write {
+    at: Instant,
+    by: String,
+    what: String,
+    /// Who held a lease when it arrived.
+    holders: Vec<String>,
+}
+
+/// A cluster, and processes that want to lead.
+struct Field {
+    cluster: Cluster,
+    _nodes: Nodes,
+    dir: tempfile::TempDir,
+    writes: Arc<Mutex<Vec<Write>>>,
+    processes: Vec<Process>,
+    cancel: CancellationToken,
+}
+
+struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Whether it has ever led as this.
+    fn is(&self, identity: &str) -> bool {
+        !identity.is_empty() && self.log().contains(&format!("identity=\"{identity}\""))
+    }
+
+    fn signal(&self, name: &str) -> anyhow::Result<()> {
+        let sent = Command::new("kill").args([name, &self.child.id().to_string()]).status()?;
+        ensure!(sent.success(), "kill {name}");
+        Ok(())
+    }
+
+    async fn ends(&mut self) -> anyhow::Result<Option<i32>> {
+        let begun = Instant::now();
+        while begun.elapsed() < LIMIT {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status.code());
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        bail!("it does not end:\n{}", self.log())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn leases(api: &InProcess) -> Vec<(String, String)> {
+    let target = Target::new("coordination.k8s.io/v1", "leases").in_namespace("kube-system");
+    let listed = futures::executor::block_on(api.list(&target, "", ""));
+    let items = listed.map(|(items, _)| items).unwrap_or_default();
+    let named = |lease: &Value| {
+        (text(&lease["metadata"]["name"]).to_owned(), text(&lease["spec"]["holderIdentity"]).to_owned())
+    };
+    items.iter().map(named).filter(|(name, _)| name.starts_with(LEASE)).collect()
+}
+
+impl Field {
+    async fn new() -> anyhow::Result<Self> {
+        let dir = tempfile::tempdir()?;
+        let controllers = dir.path().join("controllers");
+        std::fs::create_dir(&controllers)?;
+        for name in CONTROLLERS {
+            std::fs::write(controllers.join(format!("{name}.wasm")), module(name)?)?;
+        }
+        let cluster = Cluster::start(ClusterConfig::new(dir.path().join("cluster"))).await?;
+        let cancel = CancellationToken::new();
+        let kubelet = InProcess::new(cluster.rest().clone(), "kubelet");
+        let nodes = Nodes::start(kubelet, NodesConfig::default(), cancel.clone());
+        nodes.add_count("node-", 3).await.map_err(|s| anyhow::anyhow!("no nodes: {}", s.message))?;
+        let writes = Arc::<Mutex<Vec<Write>>>::default();
+        let (seen, api) = (writes.clone(), cluster.api());
+        cluster.rest().set_witness(Box::new(move |request| {
+            let agent = request.headers.get("user-agent").and_then(|v| v.to_str().ok()).unwrap_or_default();
+            let ours = agent.starts_with("coxswain/") && !agent.contains("(leader-election)");
+            // Of what the manager as such writes, only what is said of leadership needs no lease.
+            let said = String::from_utf8_lossy(&request.body).contains("\"reason\":\"LeaderElection\"");
+            if !ours || request.method == "GET" || said {
+                return;
+            }
+            let by = agent.rsplit_once(' ').map(|(_, by)| by.to_owned()).unwrap_or_default();
+            let holders = leases(&api).into_iter().map(|(_, holder)| holder).collect();
+            let what = format!("{} {} {agent}", request.method, request.path);
+            seen.lock().push(Write { at: Instant::now(), by, what, holders });
+        }));
+        Ok(Self { cluster, _nodes: nodes, dir, writes, processes: Vec::new(), cancel })
+    }
+
+    /// Starts a process; `machine` names its runtime directory.
+    fn start(&mut self, machine: &str, flags: &[&str]) -> anyhow::Result<()> {
+        let number = self.processes.len();
+        let log = self.dir.path().join(format!("{number}-{:x}.log", rand::random::<u32>()));
+        let child = Command::new(built_program())
+            .env("RUST_LOG", "info")
+            .arg("--kubeconfig")
+            .arg(self.cluster.kubeconfig_path())
+            .arg("--controllers-dir")
+            .arg(self.dir.path().join("controllers"))
+            .arg("--leader-elect-runtime-dir")
+            .arg(self.dir.path().join(format!("run-{machine}")))
+            .args(["--status-address=off", "--kube-api-qps=0"])
+            .args(flags)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log)?)
+            .spawn()
+            .with_context(|| format!("{} is not there; build it with `make build`", built_program().display()))?;
+        self.processes.push(Process { child, log });
+        Ok(())
+    }
+
+    fn holder(&self) -> String {
+        leases(&self.cluster.api()).into_iter().next().map(|(_, holder)| holder).unwrap_or_default()
+    }
+
+    /// Position of the process that leads, once one does.
+    async fn leader(&self) -> anyhow::Result<usize> {
+        let mut found = None;
+        self.until("somebody leads", || {
+            let holder = self.holder();
+            found = self.processes.iter().position(|process| process.is(&holder));
+            found.is_some()
+        })
+        .await?;
+        found.context("no leader")
+    }
+
+    async fn until(&self, what: &str, mut holds: impl FnMut() -> bool) -> anyhow::Result<Duration> {
+        let begun = Instant::now();
+        while !holds() {
+            if begun.elapsed() > LIMIT {
+                let logs: Vec<_> = self.processes.iter().map(Process::log).collect();
+                bail!("after {LIMIT:?} still not: {what}; leases {:?}\n{}", leases(&self.cluster.api()), logs.join("\n---\n"));
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(begun.elapsed())
+    }
+
+    fn target(name: &str) -> Target {
+        Target::new("apps/v1", "deployments").in_namespace("default").named(name)
+    }
+
+    fn create(&self, name: &str, replicas: u32) -> anyhow::Result<()> {
+        let made = self.cluster.api().create(&Self::target(name), &deployment("default", name, replicas));
+        made.map(drop).map_err(|s| anyhow::anyhow!(s.message))
+    }
+
+    fn set_image(&self, name: &str, image: &str) -> anyhow::Result<()> {
+        let api = self.cluster.api();
+        let mut object = api.get(&Self::target(name)).map_err(|s| anyhow::anyhow!(s.message))?;
+        object["spec"]["template"]["spec"]["containers"][0]["image"] = image.into();
+        // The controller writes the status at the same time.
+        object["metadata"].as_object_mut().context("metadata")?.remove("resourceVersion");
+        api.update(&Self::target(name), &object).map(drop).map_err(|s| anyhow::anyhow!(s.message))
+    }
+
+    /// Whether a rollout is complete.
+    fn is_done(&self, name: &str, replicas: u32) -> bool {
+        self.cluster.api().get(&Self::target(name)).is_ok_and(|object| {
+            let status = &object["status"];
+            status["observedGeneration"] == object["metadata"]["generation"]
+                && ["replicas", "updatedReplicas", "readyReplicas"].iter().all(|f| status[*f] == json!(replicas))
+        })
+    }
+
+    /// Writes that came from a process without a lease.
+    fn unled(&self) -> Vec<Write> {
+        let writes = self.writes.lock();
+        writes.iter().filter(|write| !write.holders.contains(&write.by)).cloned().collect()
+    }
+
+    /// Counts pods as they are created, by owner.
+    fn count_pods(&self) -> anyhow::Result<Arc<Mutex<BTreeMap<String, usize>>>> {
+        let counts = Arc::<Mutex<BTreeMap<String, usize>>>::default();
+        let pods = Target::new("v1", "pods").in_namespace("default");
+        let options = ListOptions { watch: true, ..ListOptions::default() };
+        let mut watch = self.cluster.api().watch(&pods, &options).map_err(|s| anyhow::anyhow!(s.message))?;
+        let counted = counts.clone();
+        tokio::spawn(async move {
+            while let Some(event) = watch.next().await {
+                if let WatchEvent::Added(pod) = event {
+                    let owner = text(&pod["metadata"]["ownerReferences"][0]["name"]).to_owned();
+                    *counted.lock().entry(owner).or_default() += 1;
+                }
+            }
+        });
+        Ok(counts)
+    }
+
+    async fn stop(mut self) {
+        self.processes.clear();
+        self.cancel.cancel();
+        self.cluster.shutdown().await;
+    }
+}
+
+fn ensure_lines(writes: &[Write]) -> anyhow::Result<()> {
+    let show = |w: &Write| format!("{} by {:?}, while {:?} lead", w.what, w.by, w.holders);
+    let lines: Vec<_> = writes.iter().take(5).map(show).collect();
+    ensure!(writes.is_empty(), "{} writes without the lease:\n{}", writes.len(), lines.join("\n"));
+    Ok(())
+}
+
+fn path(dir: &Path) -> String {
+    dir.display().to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leaders_are_killed_in_the_middle_of_rollouts_and_no_pod_is_made_twice() -> anyhow::Result<()> {
+    const PODS: u32 = 60;
+    const ROUNDS: usize = 4;
+    let mut field = Field::new().await?;
+    // As on three machines.
+    for machine in ["a", "b", "c"] {
+        field.start(machine, SHORT)?;
+    }
+    let counts = field.count_pods()?;
+    field.create("web", PODS)?;
+    field.until("the first version is out", || field.is_done("web", PODS)).await?;
+    for round in 1..=ROUNDS {
+        let leader = field.leader().await?;
+        let made = |counts: &BTreeMap<String, usize>| counts.values().sum::<usize>();
+        let before = made(&counts.lock());
+        field.set_image("web", &format!("image:{}", round + 1))?;
+        let some = before + 5 * round;
+        field.until("the rollout is under way", || made(&counts.lock()) >= some).await?;
+        field.processes[leader].signal("-KILL")?;
+        let killed = Instant::now();
+        let machine = format!("d{round}");
+        field.processes.remove(leader);
+        field.start(&machine, SHORT)?;
+        let next = field.leader_other_than(killed).await?;
+        println!("round {round}: the next leader wrote {next:.2?} after the kill");
+        field.until("the rollout is complete", || field.is_done("web", PODS)).await?;
+    }
+    let counts = counts.lock().clone();
+    ensure!(counts.len() == ROUNDS + 1 && counts.values().all(|n| *n == PODS as usize), "{counts:?}");
+    ensure_lines(&field.unled())?;
+    let writers: std::collections::BTreeSet<_> = field.writes.lock().iter().map(|w| w.by.clone()).collect();
+    ensure!(writers.len() == ROUNDS + 1, "{writers:?}");
+    field.stop().await;
+    Ok(())
+}
+
+impl Field {
+    /// How long after a moment a process wrote that had not written before.
+    async fn leader_other_than(&self, moment: Instant) -> anyhow::Result<Duration> {
+        let old: Vec<String> =
+            self.writes.lock().iter().filter(|w| w.at < moment).map(|w| w.by.clone()).collect();
+        let mut first = None;
+        self.until("another one writes", || {
+            first = self.writes.lock().iter().find(|w| w.at >= moment && !old.contains(&w.by)).map(|w| w.at);
+            first.is_some()
+        })
+        .await?;
+        Ok(first.context("nobody writes")?.saturating_duration_since(moment))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_was_stopped_for_longer_than_its_lease_writes_nothing_when_it_wakes()
+-> anyhow::Result<()> {
+    let mut field = Field::new().await?;
+    field.start("a", SHORT)?;
+    field.leader().await?;
+    let first = field.holder();
+    field.start("b", SHORT)?;
+    field.create("one", 3)?;
+    field.until("one is out", || field.is_done("one", 3)).await?;
+    // In the middle of some work.
+    field.create("two", 50)?;
+    field.processes[0].signal("-STOP")?;
+    let stopped = Instant::now();
+    field.until("the other leads", || ![String::new(), first.clone()].contains(&field.holder())).await?;
+    field.until("two is out", || field.is_done("two", 50)).await?;
+    field.create("three", 20)?;
+    field.processes[0].signal("-CONT")?;
+    field.until("three is out", || field.is_done("three", 20)).await?;
+    let code = field.processes[0].ends().await?;
+    ensure!(code == Some(1), "{code:?}");
+    let log = field.processes[0].log();
+    ensure!(log.contains("lost the lease kube-system/kube-controller-manager"), "{log}");
+    let late: Vec<_> = field
+        .writes
+        .lock()
+        .iter()
+        // What it had sent by then may still arrive.
+        .filter(|w| w.by == first && w.at > stopped + Duration::from_secs(1))
+        .cloned()
+        .collect();
+    ensure_lines(&late)?;
+    ensure_lines(&field.unled())?;
+    field.stop().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clean_stop_hands_over_and_a_restart_after_a_kill_waits_for_no_lease() -> anyhow::Result<()> {
+    let mut field = Field::new().await?;
+    // The times of a production cluster: waiting for the lease would take 15 s.
+    field.start("a", &[])?;
+    let first = field.leader().await?;
+    field.start("b", &[])?;
+    field.create("one", 3)?;
+    field.until("one is out", || field.is_done("one", 3)).await?;
+    field.until("the other stands by", || field.processes[1].log().contains("standing by")).await?;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+
+    let asked = Instant::now();
+    field.processes[first].signal("-TERM")?;
+    field.create("two", 3)?;
+    let wrote = field.leader_other_than(asked).await?;
+    println!("the next leader wrote {wrote:.2?} after SIGTERM");
+    ensure!(wrote < Duration::from_secs(1), "a handover took {wrote:?}");
+    ensure!(field.processes[0].ends().await? == Some(0), "{}", field.processes[0].log());
+    field.until("two is out", || field.is_done("two", 3)).await?;
+    ensure!(field.processes[0].log().contains("released the lease"));
+
+    field.processes.remove(0);
+    field.processes[0].signal("-KILL")?;
+    field.processes[0].ends().await?;
+    let killed = Instant::now();
+    field.start("b", &[])?;
+    field.create("three", 3)?;
+    let wrote = field.leader_other_than(killed).await?;
+    println!("after a kill and a restart the first write came after {wrote:.2?}");
+    ensure!(wrote < Duration::from_secs(8), "a restart took {wrote:?}");
+    field.until("three is out", || field.is_done("three", 3)).await?;
+    ensure_lines(&field.unled())?;
+    ensure!(field.processes[1].log().contains("taking its lease over at once"), "{}", field.processes[1].log());
+    field.stop().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_for_each_controller_spreads_them_and_moves_a_dead_process_s_share() -> anyhow::Result<()> {
+    let mut field = Field::new().await?;
+    let flags = [SHORT, &["--leader-elect-per-controller"]].concat();
+    field.start("a", &flags)?;
+    field.until("one has them all", || leases(&field.cluster.api()).len() == CONTROLLERS.len()).await?;
+    field.start("b", &flags)?;
+    field.until("the other stands by", || field.processes[1].log().contains("standing by")).await?;
+    field.create("one", 5)?;
+    field.until("one is out", || field.is_done("one", 5)).await?;
+    field.processes[0].signal("-KILL")?;
+    let first = field.holder();
+    let took = field
+        .until("the other has them all", || {
+            leases(&field.cluster.api()).iter().all(|(_, holder)| *holder != first && !holder.is_empty())
+        })
+        .await?;
+    println!("all leases moved within {took:.2?}");
+    field.create("two", 5)?;
+    field.until("two is out", || field.is_done("two", 5)).await?;
+    ensure_lines(&field.unled())?;
+    field.stop().await;
+    Ok(())
+}
+
+#[test]
+fn contradictory_flags_are_refused_with_one_line() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let file = dir.path().join("migration.yaml");
+    std::fs::write(&file, "kind: LeaderMigrationConfiguration\n")?;
+    let migration = format!("--leader-migration-config={}", path(&file));
+    let table: [(&[&str], &str); 4] = [
+        (&["--leader-elect-renew-deadline=20s"], "must be greater than --leader-elect-renew-deadline=20s"),
+        (&["--leader-elect-resource-lock=configmaps"], "only \"leases\" is supported"),
+        (&["--enable-leader-migration", &migration], "apiVersion"),
+        (&["--leader-elect-lease-duration=quick"], "expected a duration such as 15s"),
+    ];
+    for (flags, wanted) in table {
+        let output = Command::new(built_program()).args(["--kubeconfig=/nowhere"]).args(flags).output()?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(!output.status.success() && errors.contains(wanted), "{flags:?}: {errors}");
+    }
+    Ok(())
+}
