@@ -1,4 +1,5 @@
-//! Figures of the API server: creates a second over loopback, memory an object, the cost of watchers.
+//! Figures of the API server: creates a second over loopback, memory an object, the cost of watchers, and a thousand
+//! simulated nodes with twenty thousand pods.
 //!
 //! Prints one line a figure. Client and server share the process and the cores, as they do in a demo.
 
@@ -7,26 +8,40 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use coxswain_localcluster::Target;
+use coxswain_localcluster::nodes::{Nodes, NodesConfig};
 use coxswain_localcluster::patch::PatchType;
 use coxswain_localcluster::rest::{Body, Request, admin};
+use coxswain_localcluster::{InProcess, Target};
 use futures::StreamExt;
 use serde_json::{Value, json};
 use support::{Running, start};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio_util::sync::CancellationToken;
 
 const CONNECTIONS: usize = 8;
 const PODS: usize = 20_000;
 const UPDATES: usize = 2_000;
+const NODES: usize = 1_000;
 
 fn main() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("runtime");
     runtime.block_on(async {
         creates().await;
+        let mut one = None;
         for watchers in [0, 1, 100] {
-            watched_updates(watchers).await;
+            let spent = watched_updates(watchers).await;
+            match one {
+                Some(one) if watchers > 1 => {
+                    let lines = ((watchers - 1) * UPDATES) as f64;
+                    let each = spent.saturating_sub(one).as_secs_f64() / lines;
+                    println!("a further watcher costs {:.2} \u{b5}s of CPU an event", each * 1e6);
+                }
+                _ => one = Some(spent),
+            }
         }
+        one_encoding().await;
+        simulated().await;
     });
 }
 
@@ -105,7 +120,7 @@ async fn create_some(running: &Running, client: usize, count: usize) {
 }
 
 /// Updates of one object while watchers take the lines that would go to their sockets.
-async fn watched_updates(watchers: usize) {
+async fn watched_updates(watchers: usize) -> Duration {
     let running = start(|_| {}).await;
     let api = running.cluster.api();
     let target = Target::new("v1", "pods").in_namespace("default");
@@ -141,12 +156,75 @@ async fn watched_updates(watchers: usize) {
     for follower in followers {
         bytes += follower.await.expect("follower");
     }
+    let spent = cpu() - before.1;
     println!(
         "{UPDATES} updates with {watchers} watchers: {:.2} s, {:.2} CPU s, {} MB sent",
         before.0.elapsed().as_secs_f64(),
-        (cpu() - before.1).as_secs_f64(),
+        spent.as_secs_f64(),
         bytes >> 20,
     );
+    spent
+}
+
+/// Watchers of one resource are handed the same bytes, not copies.
+async fn one_encoding() {
+    let running = start(|_| {}).await;
+    let mut watches = Vec::new();
+    for _ in 0..100 {
+        let request = Request {
+            path: "/api/v1/namespaces/default/pods".into(),
+            query: "watch=1".into(),
+            identity: Some(admin()),
+            ..Request::default()
+        };
+        let response = running.cluster.rest().handle(request).await.expect("no fault asked for");
+        let Body::Stream(lines) = response.into_body() else { panic!("not a watch") };
+        watches.push(lines);
+    }
+    let target = Target::new("v1", "pods").in_namespace("default");
+    running.cluster.api().create(&target, &pod("p")).expect("creates");
+    let mut places = std::collections::BTreeSet::new();
+    for lines in &mut watches {
+        places.insert(lines.next().await.expect("an event").as_ptr());
+    }
+    println!("100 watchers of one event: {} encoding(s)", places.len());
+    assert_eq!(places.len(), 1, "all watchers share one encoding");
+}
+
+/// Simulated nodes and pods: until all are ready, and what they cost then.
+async fn simulated() {
+    let running = start(|_| {}).await;
+    let before = (Instant::now(), cpu(), resident());
+    let api = InProcess::new(running.cluster.rest().clone(), "kubelet");
+    let cancel = CancellationToken::new();
+    let nodes = Nodes::start(api.clone(), NodesConfig::default(), cancel.clone());
+    nodes.add_count("node-", NODES).await.expect("nodes come up");
+    println!("{NODES} nodes: up after {:.1} s", before.0.elapsed().as_secs_f64());
+    let started = (Instant::now(), cpu());
+    let each = PODS / CONNECTIONS;
+    let clients: Vec<_> = (0..CONNECTIONS).map(|client| create_some(&running, client, each)).collect();
+    futures::future::join_all(clients).await;
+    let target = Target::new("v1", "pods");
+    loop {
+        let (waiting, _) = api.list(&target, "", "status.phase!=Running").await.expect("lists");
+        if waiting.is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    println!(
+        "{PODS} pods on {NODES} nodes: all running {:.1} s after the first was asked for, {:.1} CPU s, {} MB resident",
+        started.0.elapsed().as_secs_f64(),
+        (cpu() - started.1).as_secs_f64(),
+        (resident() - before.2) >> 20,
+    );
+    let idle = cpu();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    println!(
+        "at rest, with a heartbeat every 10 s: {:.1} % of a core",
+        (cpu() - idle).as_secs_f64() / 20.0 * 100.0
+    );
+    cancel.cancel();
 }
 
 /// CPU time of this process; zero where the system does not tell.

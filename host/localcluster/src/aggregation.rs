@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Groups that other servers would serve, each with its versions, in the order of names.
 pub fn remote_groups(lookup: &dyn Lookup) -> Vec<(String, Vec<String>)> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    for service in lookup.list(GROUP, "apiservices", "").iter().filter(|s| is_remote(s)) {
+    for service in lookup.few(GROUP, "apiservices").iter().filter(|s| is_remote(s)) {
         let (group, version) = (text(&service["spec"], "group"), text(&service["spec"], "version"));
         match groups.iter_mut().find(|(name, _)| name == group) {
             Some((_, versions)) => versions.push(version.to_owned()),

@@ -168,7 +168,7 @@ impl Status {
 
     /// 413.
     pub fn too_large(message: impl fmt::Display) -> Self {
-        Self::new(413, "RequestEntityTooLarge", format!("Request entity is too large: {message}"))
+        Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: {message}"))
     }
 
     /// 415, with what is accepted.
@@ -246,6 +246,15 @@ impl Status {
         let mut status = Self::new(504, "Timeout", format!("Timeout: {message}"));
         status.details = Some(Details { retry_after_seconds, ..Details::default() });
         status
+    }
+
+    /// 504: a version that the server has not reached.
+    pub fn version_too_large(version: u64, current: u64) -> Self {
+        Self::timeout(format!("Too large resource version: {version}, current: {current}"), 1).with_cause(
+            "ResourceVersionTooLarge",
+            "Too large resource version",
+            "",
+        )
     }
 
     /// Adds a cause.

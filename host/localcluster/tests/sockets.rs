@@ -293,3 +293,55 @@ async fn a_group_of_another_server_is_announced_and_not_served() {
     }
     panic!("nobody said that it is not available");
 }
+
+/// Descriptors of this process; none where the system does not tell.
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_vanish_leave_nothing_behind() {
+    let running = start(|_| {}).await;
+    running.ask("GET", "/version", &[], b"").await;
+    let before = descriptors();
+    let mut streams = Vec::new();
+    for number in 0..150 {
+        let mut stream = running.connect(true).await;
+        let text = match number % 3 {
+            0 => "GET /api/v1/namespaces HTTP/1.1\r\nhost:".to_owned(),
+            1 => format!(
+                "POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{{"
+            ),
+            _ => format!("GET {CONFIG_MAPS}?watch=1 HTTP/1.1\r\nhost: x\r\n\r\n"),
+        };
+        stream.write_all(text.as_bytes()).await.expect("writes");
+        stream.flush().await.expect("flushes");
+        streams.push(stream);
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    drop(streams);
+    for _ in 0..200 {
+        if descriptors() <= before + 30 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{} descriptors were open, and {} are", before, descriptors());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_bodies_are_refused_as_by_the_real_server() {
+    let running = start(|_| {}).await;
+    let json_type = ["content-type: application/json"];
+    let map = |size: usize| {
+        let text = "a".repeat(size);
+        format!(r#"{{"metadata":{{"name":"y"}},"data":{{"a":"{text}"}}}}"#)
+    };
+    let reply = running.ask("POST", CONFIG_MAPS, &json_type, map(4 << 20).as_bytes()).await;
+    assert_eq!(reply.code, 413);
+    assert_eq!(json_of(&reply.body)["message"], "Request entity too large: limit is 3145728");
+    let reply = running.ask("POST", CONFIG_MAPS, &json_type, map(3_000_000).as_bytes()).await;
+    assert_eq!(reply.code, 422);
+    let expected = r#"ConfigMap "y" is invalid: []: Too long: may not be more than 1048576 bytes"#;
+    assert_eq!(json_of(&reply.body)["message"], expected);
+}

@@ -2,13 +2,15 @@
 
 mod architecture;
 mod gadgets;
+mod kube_rs;
 mod kubectl;
 mod loading;
 mod misbehave;
 mod plan;
 mod program;
+mod python;
 mod recording;
-mod scenarios;
 mod rollback;
+mod scenarios;
 mod shadow;
 mod swap;

@@ -21,8 +21,8 @@ fn builtin_class(name: &str) -> Option<Value> {
 
 /// The class marked as default, the lowest one if there are several.
 fn default_class(ctx: &Ctx<'_>) -> Option<Value> {
-    let all = ctx.lookup.list(CLASSES.0, CLASSES.1, "");
-    all.into_iter().filter(|c| flag(c, "globalDefault")).min_by_key(|c| int(c, "value"))
+    let all = ctx.lookup.few(CLASSES.0, CLASSES.1);
+    all.iter().filter(|c| flag(c, "globalDefault")).min_by_key(|c| int(c, "value")).cloned()
 }
 
 /// Resolves the class of a pod to its number.

@@ -5,6 +5,7 @@
 //! established.
 
 mod columns;
+mod conversion;
 mod names;
 mod rules;
 mod run;
@@ -13,6 +14,7 @@ mod structural;
 mod validate;
 
 pub use columns::PrinterColumn;
+pub use conversion::ConversionWebhook;
 pub use names::{accept, accepted_names};
 pub use run::run;
 pub use structural::Structural;

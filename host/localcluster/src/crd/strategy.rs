@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::columns::PrinterColumn;
+use super::conversion::ConversionWebhook;
 use super::rules::Rules;
 use super::{Structural, validate};
 use crate::kinds::meta;
@@ -26,6 +27,7 @@ pub(super) struct Custom {
     deprecation: Option<String>,
     selectable: Vec<String>,
     rules: Rules,
+    webhook: Option<ConversionWebhook>,
 }
 
 struct ScalePaths {
@@ -65,6 +67,7 @@ impl Custom {
                 .map(|f| text(f, "jsonPath").trim_start_matches('.').to_owned())
                 .collect(),
             rules: Rules::compile(&root),
+            webhook: ConversionWebhook::of(crd, version),
             structural: Structural::new(root),
         }
     }
@@ -128,6 +131,10 @@ fn without_meta(object: &Value, and_status: bool) -> Value {
 }
 
 impl Strategy for Custom {
+    fn conversion_webhook(&self) -> Option<&ConversionWebhook> {
+        self.webhook.as_ref()
+    }
+
     fn default(&self, _kind: &Kind, object: &mut Value) {
         self.structural.default(object);
     }

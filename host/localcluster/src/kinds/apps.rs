@@ -362,6 +362,7 @@ fn controller_revision() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("Controller"), column("Revision"), AGE];
     Spec {
         revalidates: true,
+        raw: Some("data"),
         validate: |object| {
             let mut out = Vec::new();
             non_negative(&mut out, "revision", int(object, "revision"));

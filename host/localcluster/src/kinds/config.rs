@@ -45,7 +45,8 @@ fn config_map() -> Spec {
                 }
             }
             if size > MAX_SECRET {
-                out.push(FieldError::too_long("", MAX_SECRET));
+                // The path of an empty name, as the real server shows it.
+                out.push(FieldError::too_long("[]", MAX_SECRET));
             }
             out
         },

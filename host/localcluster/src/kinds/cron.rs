@@ -42,6 +42,10 @@ fn validate(object: &Value) -> Vec<FieldError> {
     } else if let Some(error) = schedule_error(schedule) {
         out.push(FieldError::invalid("spec.schedule", &json!(schedule), &error));
     }
+    if schedule.contains("TZ") {
+        let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+        out.push(FieldError::invalid("spec.schedule", &json!(schedule), detail));
+    }
     non_negative(&mut out, "spec.startingDeadlineSeconds", int(spec, "startingDeadlineSeconds"));
     if let Some(zone) = spec["timeZone"].as_str() {
         if zone.is_empty() {

@@ -45,6 +45,14 @@ pub(super) fn spec(plural: &str) -> Option<Spec> {
                 ]
             }),
             generation: Generation::Spec,
+            create: |ctx, object| {
+                date_taints(object, &ctx.now);
+                Ok(())
+            },
+            update: |ctx, _, _, new| {
+                date_taints(new, &ctx.now);
+                Ok(())
+            },
             field_names: &["spec.nodeName", "spec.driver"],
             fields: |object| {
                 vec![
@@ -59,6 +67,17 @@ pub(super) fn spec(plural: &str) -> Option<Spec> {
 }
 
 const SLICES: &[Column] = &[NAME, column("Node"), column("Driver"), column("Pool"), AGE];
+
+/// Taints of devices say since when they are there.
+fn date_taints(object: &mut Value, now: &str) {
+    if let Some(spec) = present(object, "spec") {
+        for device in items_mut(spec, "devices") {
+            for taint in items_mut(device, "taints") {
+                fill(taint, "timeAdded", now);
+            }
+        }
+    }
+}
 
 /// Requests for devices ask for exactly one unless they say otherwise.
 fn claim_requests(spec: &mut Value) {

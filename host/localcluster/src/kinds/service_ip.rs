@@ -3,29 +3,26 @@
 //! In: services that come, change and go. Out: an address and ports for each. Invariant: no two services share one.
 
 use std::collections::HashSet;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::value::{child, copy, empty, fill, flag, int, items, items_mut, remove, set, text};
+use super::service_family::{self as family, Cidr, Family};
+use super::value::{child, copy, empty, flag, int, items, items_mut, remove, set, text};
 use crate::rest::strategy::Ctx;
 use crate::status::{FieldError, Status};
 
-/// First address of the range 10.0.0.0/16.
-const BASE: u32 = 0x0a00_0000;
-/// Addresses in it.
-const SIZE: u32 = 1 << 16;
 const PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 
 #[derive(Default)]
 struct Used {
     /// What was stored before this process began is counted once.
     known: bool,
-    addresses: HashSet<u32>,
+    addresses: HashSet<IpAddr>,
     ports: HashSet<i64>,
     /// Where to look next, so that values are not handed out again at once.
-    cursor: u32,
+    cursor: u128,
 }
 
 /// Hands out addresses and node ports.
@@ -46,34 +43,8 @@ impl Services {
     }
 }
 
-/// Whether a ServiceCIDR that is ready and not being deleted has the address. One without the condition counts as
-/// ready: nothing may be there to say so.
-fn in_further_range(ctx: &Ctx<'_>, address: u32) -> bool {
-    let ready = |range: &Value| {
-        range["metadata"]["deletionTimestamp"].is_null()
-            && !items(&range["status"], "conditions")
-                .iter()
-                .any(|c| text(c, "type") == "Ready" && text(c, "status") != "True")
-    };
-    let holds = |cidr: &Value| {
-        let (base, bits) = cidr.as_str()?.split_once('/')?;
-        let (base, bits) = (parse(base)?, bits.parse::<u32>().ok().filter(|bits| *bits <= 32)?);
-        let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
-        Some(base & mask == address & mask)
-    };
-    ctx.lookup
-        .list("networking.k8s.io", "servicecidrs", "")
-        .iter()
-        .filter(|range| ready(range))
-        .any(|range| items(&range["spec"], "cidrs").iter().any(|cidr| holds(cidr) == Some(true)))
-}
-
-fn parse(address: &str) -> Option<u32> {
-    address.parse::<Ipv4Addr>().ok().map(u32::from)
-}
-
-fn addresses(service: &Value) -> impl Iterator<Item = u32> {
-    items(&service["spec"], "clusterIPs").iter().filter_map(|a| parse(a.as_str()?))
+fn addresses(service: &Value) -> impl Iterator<Item = IpAddr> {
+    items(&service["spec"], "clusterIPs").iter().filter_map(|a| a.as_str()?.parse().ok())
 }
 
 fn ports(service: &Value) -> impl Iterator<Item = i64> {
@@ -83,17 +54,22 @@ fn ports(service: &Value) -> impl Iterator<Item = i64> {
 }
 
 impl Used {
-    fn address(&mut self, reserve: bool) -> Option<u32> {
-        for step in 0..SIZE {
-            // The lower part is left to those who choose an address themselves.
-            let at = 256 + (self.cursor + step) % (SIZE - 257);
-            let candidate = BASE + at;
-            if !self.addresses.contains(&candidate) {
-                if reserve {
-                    self.addresses.insert(candidate);
-                    self.cursor = at - 255;
+    fn address(&mut self, ranges: &[Cidr], family: Family, reserve: bool) -> Option<IpAddr> {
+        for range in ranges.iter().filter(|range| range.family == family) {
+            // The last address is the broadcast's.
+            let room = range.size.saturating_sub(range.reserved() + 1);
+            // One of so many is free, or none is.
+            let tries = room.min(self.addresses.len() as u128 + 1);
+            for step in 0..tries {
+                let at = (self.cursor + step) % room;
+                let candidate = family.address(range.base + range.reserved() + at);
+                if !self.addresses.contains(&candidate) {
+                    if reserve {
+                        self.addresses.insert(candidate);
+                        self.cursor = at + 1;
+                    }
+                    return Some(candidate);
                 }
-                return Some(candidate);
             }
         }
         None
@@ -121,71 +97,117 @@ fn needs_ports(spec: &Value) -> bool {
 }
 
 impl Services {
-    fn refuse(ctx: &Ctx<'_>, object: &Value, error: FieldError) -> Status {
-        ctx.kind.invalid(text(&object["metadata"], "name"), vec![error])
+    fn refuse(ctx: &Ctx<'_>, object: &Value, errors: Vec<FieldError>) -> Status {
+        ctx.kind.invalid(text(&object["metadata"], "name"), errors)
     }
 
-    fn give_address(&self, ctx: &Ctx<'_>, object: &mut Value) -> Result<(), Status> {
+    /// `before` is the spec before an update.
+    fn give_addresses(
+        &self,
+        ctx: &Ctx<'_>,
+        before: Option<&Value>,
+        object: &mut Value,
+    ) -> Result<(), Status> {
         if !needs_address(&object["spec"]) {
-            for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
-                remove(&mut object["spec"], key);
-            }
-            return Ok(());
+            return Self::take_addresses(ctx, before.is_some(), object);
         }
         let spec = child(object, "spec");
-        if text(spec, "clusterIP").is_empty() {
-            if let Some(first) = items(spec, "clusterIPs").first().cloned() {
-                set(spec, "clusterIP", first);
+        let (first, listed) = (text(spec, "clusterIP").to_owned(), items(spec, "clusterIPs").to_vec());
+        let mismatch = match listed.first() {
+            Some(_) if first.is_empty() => Some("must be empty when `clusterIP` is not specified"),
+            Some(ip) if *ip != *first => Some("first value must match `clusterIP`"),
+            None if !first.is_empty() => {
+                set(spec, "clusterIPs", json!([first]));
+                None
             }
-        }
-        let headless = text(spec, "clusterIP") == "None";
-        if headless && empty(&spec["selector"]) && empty(&spec["ipFamilies"]) {
-            fill(spec, "ipFamilyPolicy", "RequireDualStack");
-            set(spec, "ipFamilies", json!(["IPv4", "IPv6"]));
-        }
-        if empty(&spec["ipFamilies"]) {
-            set(spec, "ipFamilies", json!(["IPv4"]));
-        }
-        fill(spec, "ipFamilyPolicy", "SingleStack");
-        let asked = text(spec, "clusterIP").to_owned();
-        let address = match asked.as_str() {
-            "None" => asked,
-            "" => {
-                let mut used = self.used.lock();
-                Self::learn(&mut used, ctx);
-                let Some(free) = used.address(!ctx.dry_run) else {
-                    let why = "failed to allocate IP: range is full";
-                    return Err(Status::internal(format!("failed to allocate a serviceIP: {why}")));
-                };
-                Ipv4Addr::from(free).to_string()
-            }
-            _ => {
-                let mut used = self.used.lock();
-                Self::learn(&mut used, ctx);
-                let refused = match parse(&asked) {
-                    Some(n) if (BASE..BASE + SIZE).contains(&n) || in_further_range(ctx, n) => {
-                        let taken = used.addresses.contains(&n);
-                        if !taken && !ctx.dry_run {
-                            used.addresses.insert(n);
-                        }
-                        taken.then_some("failed to allocate IP ADDRESS: provided IP is already allocated")
-                    }
-                    Some(_) => Some(
-                        "failed to allocate IP ADDRESS: the provided network does not match the current range",
-                    ),
-                    // Malformed addresses are left to validation.
-                    None => None,
-                };
-                if let Some(why) = refused {
-                    let why = why.replace("ADDRESS", &asked);
-                    let error = FieldError::invalid("spec.clusterIPs", &json!([asked]), &why);
-                    return Err(Self::refuse(ctx, object, error));
-                }
-                asked
-            }
+            _ => None,
         };
-        set(&mut object["spec"], "clusterIPs", vec![json!(address)]);
-        set(&mut object["spec"], "clusterIP", address);
+        if let Some(detail) = mismatch {
+            let error = FieldError::invalid("spec.clusterIPs", &json!(listed), detail);
+            return Err(Self::refuse(ctx, object, vec![error]));
+        }
+        let ranges = family::ranges(ctx);
+        let errors = family::settle(before, spec, &ranges);
+        if !errors.is_empty() {
+            return Err(Self::refuse(ctx, object, errors));
+        }
+        if first == "None" {
+            set(spec, "clusterIPs", json!(["None"]));
+            return Ok(());
+        }
+        let had: Vec<&Value> = before.map(|b| items(b, "clusterIPs").iter().collect()).unwrap_or_default();
+        let mut used = self.used.lock();
+        Self::learn(&mut used, ctx);
+        let mut given: Vec<Value> = items(spec, "clusterIPs").to_vec();
+        let mut fresh: Vec<IpAddr> = Vec::new();
+        let mut refused = None;
+        for (i, family) in family::of(spec).into_iter().enumerate() {
+            match given.get(i) {
+                Some(asked) if had.contains(&asked) => {}
+                // Malformed addresses are left to validation.
+                Some(asked) => {
+                    let Some(ip) = asked.as_str().and_then(|ip| ip.parse::<IpAddr>().ok()) else { continue };
+                    let why = if !ranges.iter().any(|range| range.holds(ip)) {
+                        Some("the provided network does not match the current range")
+                    } else if used.addresses.contains(&ip) {
+                        Some("provided IP is already allocated")
+                    } else {
+                        fresh.push(ip);
+                        if !ctx.dry_run {
+                            used.addresses.insert(ip);
+                        }
+                        None
+                    };
+                    if let Some(why) = why {
+                        let why = format!("failed to allocate IP {ip}: {why}");
+                        refused = Some(Self::refuse(
+                            ctx,
+                            object,
+                            vec![FieldError::invalid("spec.clusterIPs", &json!(given), &why)],
+                        ));
+                        break;
+                    }
+                }
+                None => match used.address(&ranges, family, !ctx.dry_run) {
+                    Some(free) => {
+                        fresh.push(free);
+                        given.push(json!(free));
+                    }
+                    None => {
+                        let why = "failed to allocate a serviceIP: failed to allocate IP: range is full";
+                        refused = Some(Status::internal(why));
+                        break;
+                    }
+                },
+            }
+        }
+        if let Some(refused) = refused {
+            // What was taken for the first family goes back.
+            if !ctx.dry_run {
+                used.addresses.retain(|ip| !fresh.contains(ip));
+            }
+            return Err(refused);
+        }
+        drop(used);
+        let spec = child(object, "spec");
+        set(spec, "clusterIP", given.first().cloned().unwrap_or_default());
+        set(spec, "clusterIPs", given);
+        Ok(())
+    }
+
+    /// A service that points elsewhere has no addresses.
+    fn take_addresses(ctx: &Ctx<'_>, update: bool, object: &mut Value) -> Result<(), Status> {
+        const DETAIL: &str = "may not be set for ExternalName services";
+        let fields = ["ipFamilies", "ipFamilyPolicy"];
+        let given = fields.into_iter().filter(|key| !update && !empty(&object["spec"][*key]));
+        let errors: Vec<FieldError> =
+            given.map(|key| FieldError::forbidden(format!("spec.{key}"), DETAIL)).collect();
+        if !errors.is_empty() {
+            return Err(Self::refuse(ctx, object, errors));
+        }
+        for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
+            remove(&mut object["spec"], key);
+        }
         Ok(())
     }
 
@@ -231,7 +253,7 @@ impl Services {
         }
         drop(used);
         match refused {
-            Some(error) => Err(Self::refuse(ctx, object, error)),
+            Some(error) => Err(Self::refuse(ctx, object, vec![error])),
             None => Ok(()),
         }
     }
@@ -259,7 +281,7 @@ pub trait Allocator: Send + Sync {
 
 impl Allocator for Services {
     fn create(&self, ctx: &Ctx<'_>, object: &mut Value) -> Result<(), Status> {
-        self.give_address(ctx, object)?;
+        self.give_addresses(ctx, None, object)?;
         self.give_ports(ctx, None, object)?;
         self.give_health_port(ctx, object);
         Ok(())
@@ -268,20 +290,27 @@ impl Allocator for Services {
     fn update(&self, ctx: &Ctx<'_>, old: &Value, new: &mut Value) -> Result<(), Status> {
         keep_allocated(old, new);
         let (before, after) = (&old["spec"], &new["spec"]);
-        let moved = before["clusterIPs"] != after["clusterIPs"] && !empty(&after["clusterIP"]);
-        if needs_address(after) && needs_address(before) && !moved {
-            for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+        // Whether the first address may change is left to validation.
+        let moved = items(before, "clusterIPs").first() != items(after, "clusterIPs").first();
+        let both = needs_address(after) && needs_address(before);
+        if both && moved && !empty(&after["clusterIP"]) {
+            for key in ["ipFamilies", "ipFamilyPolicy"] {
                 if empty(&new["spec"][key]) {
                     copy(&old["spec"], &mut new["spec"], key);
                 }
             }
-        } else if !needs_address(before) || !needs_address(after) {
-            self.give_address(ctx, new)?;
+        } else {
+            let known = both.then(|| old["spec"].clone());
+            self.give_addresses(
+                ctx,
+                known.as_ref().or((!needs_address(after)).then_some(&old["spec"])),
+                new,
+            )?;
         }
         self.give_ports(ctx, Some(old), new)?;
         self.give_health_port(ctx, new);
         if !ctx.dry_run {
-            let kept: HashSet<u32> = addresses(new).collect();
+            let kept: HashSet<IpAddr> = addresses(new).collect();
             let kept_ports: HashSet<i64> = ports(new).collect();
             let mut used = self.used.lock();
             for address in addresses(old).filter(|a| !kept.contains(a)) {
@@ -358,10 +387,12 @@ mod tests {
     #[test]
     fn values_are_not_handed_out_twice() {
         let mut used = Used { known: true, ..Used::default() };
-        let first = used.address(true).expect("free");
-        let second = used.address(true).expect("free");
-        assert_ne!(first, second);
-        assert_eq!(used.address(false), used.address(false), "a dry run reserves nothing");
+        let ranges = [Cidr::parse("10.0.0.0/16").expect("range"), Cidr::parse("fd00::/108").expect("range")];
+        let mut next = |family, reserve| used.address(&ranges, family, reserve).expect("free");
+        let first = next(Family::V4, true);
+        assert_ne!(first, next(Family::V4, true));
+        assert_eq!(next(Family::V4, false), next(Family::V4, false), "a dry run reserves nothing");
+        assert!(next(Family::V6, true).is_ipv6());
         let port = used.port(true).expect("free");
         assert_ne!(Some(port), used.port(true));
     }

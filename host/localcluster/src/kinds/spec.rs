@@ -103,6 +103,8 @@ pub struct Spec {
     pub columns: Columns,
     /// Hands out values that no two objects may share.
     pub allocator: Option<Box<dyn Allocator>>,
+    /// The field whose text is kept as it was sent.
+    pub raw: Option<&'static str>,
     /// Conversions, for a version that is not the stored one: from it, and to it.
     pub convert: Option<(fn(Value) -> Value, fn(Value) -> Value)>,
 }
@@ -141,6 +143,7 @@ impl Spec {
             scale: None,
             columns: Columns::NameAndCreation,
             allocator: None,
+            raw: None,
             convert: None,
         }
     }
@@ -226,6 +229,10 @@ impl Strategy for Builtin {
             }
             None => object,
         }
+    }
+
+    fn raw_field(&self) -> Option<&'static str> {
+        self.spec.raw
     }
 
     fn is_storage_version(&self) -> bool {

@@ -10,7 +10,7 @@ use super::pod_defaults;
 use super::pod_validation;
 use super::scale::Scale;
 use super::spec::{Generation, Spec};
-use super::value::{child, empty, fill, int, items, items_mut, remove, set, text};
+use super::value::{child, empty, fill, int, items, items_mut, present, remove, set, text};
 use super::volumes;
 use crate::status::{FieldError, FieldReason};
 use crate::table::{AGE, Column, Columns, NAME, age, column, containers, name, wide};
@@ -20,6 +20,14 @@ pub(super) fn spec() -> Spec {
         name: names::NameRule::Label,
         generation: Generation::Spec,
         default: defaults,
+        create: |_, object| {
+            drop_disabled(object);
+            Ok(())
+        },
+        update: |_, _, _, new| {
+            drop_disabled(new);
+            Ok(())
+        },
         validate,
         validate_update,
         validate_sub: |sub, _, new| if sub == "status" { status(&new["status"]) } else { Vec::new() },
@@ -29,15 +37,28 @@ pub(super) fn spec() -> Spec {
     }
 }
 
+/// The feature gate MaxUnavailableStatefulSet is off: what it would allow is not stored.
+fn drop_disabled(object: &mut Value) {
+    if let Some(rolling) = present(&mut object["spec"]["updateStrategy"], "rollingUpdate") {
+        remove(rolling, "maxUnavailable");
+    }
+}
+
 fn defaults(object: &mut Value) {
     let spec = child(object, "spec");
     fill(spec, "podManagementPolicy", "OrderedReady");
     fill(spec, "replicas", 1);
     fill(spec, "revisionHistoryLimit", 10);
     let strategy = child(spec, "updateStrategy");
-    fill(strategy, "type", "RollingUpdate");
+    if text(strategy, "type").is_empty() {
+        set(strategy, "type", "RollingUpdate");
+        child(strategy, "rollingUpdate");
+    }
+    // A strategy that is only named has no partition.
     if text(strategy, "type") == "RollingUpdate" {
-        fill(child(strategy, "rollingUpdate"), "partition", 0);
+        if let Some(rolling) = present(strategy, "rollingUpdate") {
+            fill(rolling, "partition", 0);
+        }
     }
     let retention = child(spec, "persistentVolumeClaimRetentionPolicy");
     fill(retention, "whenDeleted", "Retain");

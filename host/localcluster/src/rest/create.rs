@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, Object, Outcome};
-use super::{Call, Rest, draft, drop_type_meta, key, meta, meta_mut, meta_text};
+use super::{Call, Rest, draft_with, drop_type_meta, key, meta, meta_mut, meta_text};
 use crate::status::{FieldError, Status};
 use crate::storage::WriteError;
 use crate::{admission, patch};
@@ -12,6 +12,9 @@ use crate::{admission, patch};
 const GENERATED_BASE: usize = 58;
 /// So often another name is tried when a generated one is taken.
 const GENERATED_TRIES: usize = 8;
+
+/// What the text of an object that is being deleted has in it.
+const DELETED: &[u8] = b"\"deletionTimestamp\"";
 
 impl Rest {
     /// POST of a decoded object.
@@ -106,7 +109,7 @@ impl Rest {
             } else {
                 kind.strategy.to_storage(kind, object)
             };
-            match table.create(&key, draft(kind, &stored_form)) {
+            match table.create(&key, draft_with(kind, &stored_form, |_| call.write.raw.clone())) {
                 Ok(stored) => {
                     let outcome = Outcome::Object(Object::Stored(stored));
                     return Ok(Answer::ok(kind, outcome)
@@ -138,9 +141,17 @@ impl Rest {
         if !call.kind.namespaced {
             return Ok(());
         }
-        let Some(namespace) = namespace_object(self, &call.namespace) else {
+        let table = self.lookup_table("", "namespaces").map(|(_, table)| table);
+        let Some(stored) = table.and_then(|table| table.get(&call.namespace)) else {
             return Err(Status::not_found("", "namespaces", &call.namespace));
         };
+        // Parsed for the few that may be going only.
+        let going = stored.field("status.phase") == Some("Terminating")
+            || stored.body().windows(DELETED.len()).any(|part| part == DELETED);
+        if !going {
+            return Ok(());
+        }
+        let namespace = stored.value();
         let terminating = namespace["status"]["phase"] == "Terminating"
             || meta(&namespace).contains_key("deletionTimestamp");
         if !terminating {
@@ -157,10 +168,6 @@ impl Rest {
             "metadata.namespace",
         ))
     }
-}
-
-fn namespace_object(rest: &Rest, namespace: &str) -> Option<Value> {
-    super::strategy::Lookup::get(rest, "", "namespaces", "", namespace)
 }
 
 /// The namespace in a body must be that of the path; it is filled in where absent.

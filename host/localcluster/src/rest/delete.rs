@@ -9,7 +9,7 @@ use super::clock;
 use super::options::DeleteOptions;
 use super::read::Filter;
 use super::strategy::{Kind, Propagation};
-use super::{Call, Rest, draft, finalizers, meta, meta_mut, meta_text};
+use super::{Call, Rest, draft_after, finalizers, meta, meta_mut, meta_text};
 use crate::status::Status;
 use crate::storage::{Stored, WriteError};
 
@@ -76,7 +76,7 @@ impl Rest {
             if object == old {
                 return Ok(Object::Stored(current.clone()));
             }
-            table.update(&key, current.rv, draft(kind, &object)).map(Object::Stored)
+            table.update(&key, current.rv, draft_after(kind, &object, current)).map(Object::Stored)
         };
         let done = match step {
             Step::Pending => Ok(if kind.strategy.returns_deleted_object() || kind.is_namespace() {
@@ -88,7 +88,7 @@ impl Rest {
             Step::MarkAndRemove(object) => mark(object).and_then(|marked| match marked {
                 Object::Stored(stored) => {
                     let last = stored.value();
-                    let gone = table.delete(&key, stored.rv, draft(kind, &last))?;
+                    let gone = table.delete(&key, stored.rv, draft_after(kind, &last, &stored))?;
                     kind.strategy.deleted(&last);
                     Ok(deleted(kind, &last, Object::Stored(gone)))
                 }
@@ -98,7 +98,7 @@ impl Rest {
                 }
             }),
             Step::Remove if dry_run => Ok(deleted(kind, &old, Object::Stored(current.clone()))),
-            Step::Remove => table.delete(&key, current.rv, draft(kind, &old)).map(|gone| {
+            Step::Remove => table.delete(&key, current.rv, draft_after(kind, &old, &current)).map(|gone| {
                 kind.strategy.deleted(&old);
                 deleted(kind, &old, Object::Stored(gone))
             }),

@@ -27,8 +27,10 @@ mod update;
 mod watch;
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use crate::authorization::{AuthorizationMode, Policies};
@@ -60,6 +62,8 @@ pub struct Rest {
     admin_endpoint: bool,
     pub(crate) authorization: AuthorizationMode,
     pub(crate) policies: Policies,
+    /// Resources of few objects, parsed, each as of a version.
+    few: Mutex<HashMap<strategy::StorageId, (u64, Arc<Vec<Value>>)>>,
     extra_admin: OnceLock<AdminHandler>,
 }
 
@@ -111,6 +115,7 @@ impl Rest {
             admin_endpoint: config.admin_endpoint,
             authorization: config.authorization,
             policies: Policies::default(),
+            few: Mutex::default(),
             extra_admin: OnceLock::new(),
         };
         Arc::new(rest)
@@ -198,6 +203,19 @@ impl Lookup for Rest {
         listing.items.iter().map(|(_, stored)| stored.value()).collect()
     }
 
+    fn few(&self, group: &str, plural: &str) -> Arc<Vec<Value>> {
+        let version = self.last_change(group, plural);
+        let id = strategy::StorageId { group: group.into(), plural: plural.into() };
+        if let Some((of, objects)) = self.few.lock().get(&id) {
+            if *of == version {
+                return objects.clone();
+            }
+        }
+        let objects = Arc::new(Lookup::list(self, group, plural, ""));
+        self.few.lock().insert(id, (version, objects.clone()));
+        objects
+    }
+
     fn modify(
         &self,
         group: &str,
@@ -226,6 +244,26 @@ impl Lookup for Rest {
 /// Encodes an object in its stored form.
 pub(crate) fn draft(kind: &Kind, object: &Value) -> crate::storage::Draft {
     crate::storage::Draft::new(object, &kind.strategy.fields(object))
+}
+
+/// The same for another state of a stored object: what is kept as it was sent stays.
+pub(crate) fn draft_after(
+    kind: &Kind,
+    object: &Value,
+    before: &crate::storage::Stored,
+) -> crate::storage::Draft {
+    draft_with(kind, object, |field| crate::storage::raw::field(&before.bare(), field))
+}
+
+/// The same with the text of the field that is kept as it was sent.
+pub(crate) fn draft_with(
+    kind: &Kind,
+    object: &Value,
+    text: impl FnOnce(&str) -> Option<Box<str>>,
+) -> crate::storage::Draft {
+    let raw = kind.strategy.raw_field().and_then(|field| Some((field, text(field)?)));
+    let raw = raw.as_ref().map(|(field, text)| (*field, &**text));
+    crate::storage::Draft::keeping(object, &kind.strategy.fields(object), raw)
 }
 
 pub(crate) fn meta(object: &Value) -> &Map<String, Value> {

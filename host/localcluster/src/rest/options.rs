@@ -70,6 +70,8 @@ pub struct WriteOptions {
     pub force: bool,
     /// What to do about unknown fields.
     pub validation: FieldValidation,
+    /// The text of the field that the kind keeps as it was sent.
+    pub raw: Option<Box<str>>,
 }
 
 impl Default for WriteOptions {
@@ -79,6 +81,7 @@ impl Default for WriteOptions {
             manager: "coxswain-localcluster".into(),
             force: false,
             validation: FieldValidation::Warn,
+            raw: None,
         }
     }
 }
@@ -139,7 +142,7 @@ impl WriteOptions {
             return Err(Status::invalid("meta.k8s.io", kind, "", errors));
         }
         let manager = given.map_or_else(|| manager_of(user_agent), str::to_owned);
-        Ok(Self { dry_run, manager, force: force.unwrap_or(false), validation })
+        Ok(Self { dry_run, manager, force: force.unwrap_or(false), validation, raw: None })
     }
 }
 

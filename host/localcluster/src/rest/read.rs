@@ -12,7 +12,7 @@ use crate::status::Status;
 use crate::storage::{Compacted, Range, Stored, Table};
 
 /// So long a read waits for a version the server has not reached.
-const FUTURE_WAIT: Duration = Duration::from_secs(3);
+pub(super) const FUTURE_WAIT: Duration = Duration::from_secs(3);
 
 /// Parsed selectors of one request.
 pub struct Filter {
@@ -134,11 +134,7 @@ impl Rest {
         let deadline = tokio::time::Instant::now() + FUTURE_WAIT;
         while !reached() {
             if tokio::time::Instant::now() >= deadline {
-                return Err(Status::timeout(
-                    format!("Too large resource version: {version}, current: {}", self.store.version()),
-                    1,
-                )
-                .with_cause("ResourceVersionTooLarge", "Too large resource version", ""));
+                return Err(Status::version_too_large(version, self.store.version()));
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

@@ -124,6 +124,10 @@ pub trait Lookup: Send + Sync {
     fn get(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Value>;
     /// All objects of a resource in a namespace (all namespaces if empty), ordered by key.
     fn list(&self, group: &str, plural: &str, namespace: &str) -> Vec<Value>;
+    /// All objects of a resource of which there are few; they may be parsed once for many calls.
+    fn few(&self, group: &str, plural: &str) -> Arc<Vec<Value>> {
+        Arc::new(self.list(group, plural, ""))
+    }
     /// Changes one object in place, atomically: `change` may be run again on a newer object.
     /// It returns false to leave the object alone. False if there is no such object.
     fn modify(
@@ -212,6 +216,16 @@ pub trait Strategy: Send + Sync {
     /// Makes a new object ready: no status, first generation, allocated values.
     fn prepare_create(&self, _ctx: &Ctx<'_>, _object: &mut Value) -> Result<(), Status> {
         Ok(())
+    }
+
+    /// The webhook that would convert between this version and the stored one.
+    fn conversion_webhook(&self) -> Option<&crate::crd::ConversionWebhook> {
+        None
+    }
+
+    /// The field whose text is kept as it was sent.
+    fn raw_field(&self) -> Option<&'static str> {
+        None
     }
 
     /// Checks a new object, its metadata included.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::answer::{Answer, Object, Outcome};
 use super::create::{check_namespace, named, version_required};
 use super::strategy::Kind;
-use super::{Call, Rest, add_type_meta, draft, drop_type_meta, finalizers, meta, meta_mut, meta_text};
+use super::{Call, Rest, add_type_meta, draft_after, drop_type_meta, finalizers, meta, meta_mut, meta_text};
 use crate::admission;
 use crate::patch::{self, PatchOptions, PatchType};
 use crate::status::Status;
@@ -159,7 +159,7 @@ impl Rest {
         }
         let table = self.table(kind);
         let written = if last_finalizer_gone {
-            let gone = table.delete(&call.key(), current.rv, draft(kind, &current.value()));
+            let gone = table.delete(&call.key(), current.rv, draft_after(kind, &current.value(), current));
             if gone.is_ok() {
                 kind.strategy.deleted(&old);
             }
@@ -167,7 +167,9 @@ impl Rest {
         } else {
             let stored_form =
                 if kind.strategy.is_storage_version() { new } else { kind.strategy.to_storage(kind, new) };
-            table.update(&call.key(), current.rv, draft(kind, &stored_form)).map(Object::Stored)
+            table
+                .update(&call.key(), current.rv, draft_after(kind, &stored_form, current))
+                .map(Object::Stored)
         };
         match written {
             Ok(object) => {

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::options::ListOptions;
-use super::read::{Filter, parse_version, prefix};
+use super::read::{FUTURE_WAIT, Filter, parse_version, prefix};
 use super::strategy::Kind;
 use super::{Call, Rest};
 use crate::faults::WatchState;
@@ -57,6 +57,8 @@ pub struct Watcher {
     filter: Filter,
     prefix: String,
     position: u64,
+    /// A version from the future that the initial events wait for.
+    awaited: Option<u64>,
     initial: VecDeque<Arc<Stored>>,
     mark_initial_end: bool,
     bookmarks: bool,
@@ -87,7 +89,8 @@ impl Rest {
         let initial_wanted = from_present && options.send_initial_events != Some(false);
         let mut position = version;
         let mut initial = VecDeque::new();
-        if from_present || options.send_initial_events == Some(false) && version == 0 {
+        let future = version > table.version();
+        if !future && (from_present || options.send_initial_events == Some(false) && version == 0) {
             let range = Range { prefix: &prefix, ..Range::default() };
             let listing = table.list(&range, &|key, object| filter.matches(key, object)).unwrap_or_default();
             position = listing.rv.max(version);
@@ -115,6 +118,7 @@ impl Rest {
             filter,
             prefix,
             position,
+            awaited: (future && initial_wanted).then_some(version),
             initial,
             mark_initial_end: options.bookmarks && initial_wanted,
             bookmarks: options.bookmarks,
@@ -153,6 +157,21 @@ impl Watcher {
             if !fault.delay.is_zero() {
                 // Events go on gathering in the history meanwhile.
                 tokio::time::sleep(fault.delay).await;
+            }
+            if let Some(version) = self.awaited {
+                // Later events up to that version are not sent either, as by the real server: a client that asks for it
+                // without initial events gets nothing until the version is reached.
+                if !self.reaches(version).await {
+                    self.done = true;
+                    let current = self.table.version();
+                    return Some(vec![Item::Error(Status::version_too_large(version, current))]);
+                }
+                self.awaited = None;
+                let range = Range { prefix: &self.prefix, ..Range::default() };
+                let matches = |key: &str, object: &Stored| self.filter.matches(key, object);
+                let listing = self.table.list(&range, &matches).unwrap_or_default();
+                self.position = listing.rv;
+                self.initial = listing.items.into_iter().map(|(_, object)| object).collect();
             }
             if !self.initial.is_empty() {
                 let upto = self.initial.len().min(BATCH);
@@ -201,6 +220,18 @@ impl Watcher {
                 }
             }
         }
+    }
+
+    /// Waits a little for a version.
+    async fn reaches(&self, version: u64) -> bool {
+        let deadline = Instant::now() + FUTURE_WAIT;
+        while self.table.version() < version {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        true
     }
 
     fn following_bookmark(&self) -> Instant {

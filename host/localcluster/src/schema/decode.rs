@@ -134,8 +134,8 @@ impl Seed<'_, '_> {
                 None => self.mismatch(&shown(&number)),
             },
             Type::F64 | Type::Any => Some(Value::Number(number)),
-            Type::Quantity => match Quantity::parse(&number.to_string()) {
-                Some(q) => Some(q.to_string().into()),
+            Type::Quantity => match Quantity::written(&number.to_string()) {
+                Some(text) => Some(text.into()),
                 None => self.mismatch("number"),
             },
             _ => self.mismatch("number"),
@@ -145,9 +145,7 @@ impl Seed<'_, '_> {
     fn text(self, text: &str) -> Option<Value> {
         let result = match self.ty {
             Type::String | Type::Any | Type::IntOrString | Type::Duration => Ok(text.to_owned()),
-            Type::Quantity => {
-                Quantity::parse(text.trim()).map(|q| q.to_string()).ok_or_else(|| BAD_QUANTITY.to_owned())
-            }
+            Type::Quantity => Quantity::written(text.trim()).ok_or_else(|| BAD_QUANTITY.to_owned()),
             Type::Time => scalar::time(text),
             Type::MicroTime => scalar::micro_time(text),
             Type::Bytes => scalar::base64(text),

@@ -92,6 +92,13 @@ impl Quantity {
         Some(Self { nano: if negative { -nano } else { nano }, format })
     }
 
+    /// The text that the server writes for `text`: canonical, except where its parser takes the text for canonical
+    /// already, as it does with `+5` and `1.500`.
+    pub fn written(text: &str) -> Option<String> {
+        let quantity = Self::parse(text)?;
+        Some(if taken_for_canonical(text) { text.to_owned() } else { quantity.to_string() })
+    }
+
     /// Whether it is nothing.
     pub fn is_zero(self) -> bool {
         self.nano == 0
@@ -131,6 +138,33 @@ impl Quantity {
     pub fn minus(self, other: Self) -> Self {
         self.plus(Self { nano: -other.nano, format: other.format })
     }
+}
+
+/// What the parser of `k8s.io/apimachinery/pkg/api/resource` does not print anew: numbers of few digits whose exponent
+/// is a multiple of three (of ten bits for binary ones) and that do not end as if a larger suffix would do.
+fn taken_for_canonical(text: &str) -> bool {
+    let rest = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    let (number, suffix) = rest.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let whole = match whole.trim_start_matches('0') {
+        "" => "0",
+        digits => digits,
+    };
+    let Some((base, exponent, _)) = suffix_of(suffix) else { return false };
+    let digits = (whole.len() + fraction.len()) as i32;
+    if base == 2 {
+        let room = 15 - digits - exponent * 3 / 10 - 1;
+        return fraction.is_empty() && room >= 0 && whole.parse::<i64>().is_ok_and(|n| n & 7 != 0);
+    }
+    let scale = exponent - fraction.len() as i32;
+    let shifted = format!("{whole}{fraction}");
+    text == "0"
+        || (digits <= 18
+            && scale >= -9
+            && scale % 3 == 0
+            && !shifted.ends_with("000")
+            && !shifted.starts_with('0'))
 }
 
 /// Base, exponent and family of a suffix.
@@ -219,6 +253,25 @@ mod tests {
         ] {
             let got = Quantity::parse(given).map(|q| q.to_string());
             assert_eq!(got.as_deref(), Some(want), "{given}");
+        }
+        for (given, want) in [
+            ("+5", "+5"),
+            ("1.500", "1.500"),
+            ("1E3", "1E3"),
+            ("5.", "5."),
+            ("010", "010"),
+            ("1e6", "1e6"),
+            ("0.10", "100m"),
+            ("+1.0", "1"),
+            ("1024Ki", "1Mi"),
+            ("1000000", "1M"),
+            ("1000m", "1"),
+            ("0.001", "1m"),
+            ("00.5", "500m"),
+            ("-0", "0"),
+            ("1.5Gi", "1536Mi"),
+        ] {
+            assert_eq!(Quantity::written(given).as_deref(), Some(want), "{given}");
         }
         for bad in ["", "lots", "1.2.3", "1Kib", "1 Gi", ".", "1ee3", "--1"] {
             assert!(Quantity::parse(bad).is_none(), "{bad}");

@@ -3,6 +3,7 @@
 //! In: connections. Out: requests to the REST layer with their bodies read, responses back. Invariant: a connection
 //! owns all that it allocates, so a client that vanishes leaves nothing behind.
 
+mod hangup;
 mod identity;
 pub mod kubeconfig;
 pub mod pki;
@@ -28,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::rest::strategy::User;
 use crate::rest::{Body, Cut, Request, Rest, failure, text_response};
 use crate::status::Status;
+use hangup::Hangup;
 
 /// Largest body, as of the real server.
 pub const BODY_LIMIT: usize = 3 * 1024 * 1024;
@@ -92,6 +94,7 @@ impl Connection {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
         }
+        let hangup = Hangup::of(&stream);
         let stream = match tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
@@ -104,8 +107,8 @@ impl Connection {
         let identity = certificate.and_then(|certificate| identity::of(certificate));
         let service = service_fn(|request| {
             let (rest, identity) = (self.rest.clone(), identity.clone());
-            let cancel = self.cancel.clone();
-            async move { answer(rest, request, identity, cancel).await }
+            let end = StreamEnd { cancel: self.cancel.clone(), hangup: hangup.clone() };
+            async move { answer(rest, request, identity, end).await }
         });
         let connection = self.builder.serve_connection(TokioIo::new(stream), service);
         if let Err(error) = self.watcher.watch(connection.into_owned()).await {
@@ -123,12 +126,17 @@ async fn answer(
     rest: Arc<Rest>,
     request: http::Request<Incoming>,
     identity: Option<User>,
-    cancel: CancellationToken,
+    end: StreamEnd,
 ) -> Result<http::Response<ResponseBody>, CutConnection> {
     let (parts, body) = request.into_parts();
     let body = match read(body).await {
         Ok(body) => body,
-        Err(response) => return Ok(convert(*response, &cancel)),
+        Err(response) => return Ok(convert(*response, end)),
+    };
+    let end = if parts.version < http::Version::HTTP_2 {
+        end
+    } else {
+        StreamEnd { hangup: Hangup::default(), ..end }
     };
     let request = Request {
         method: parts.method,
@@ -139,7 +147,7 @@ async fn answer(
         identity,
     };
     match rest.handle(request).await {
-        Ok(response) => Ok(convert(response, &cancel)),
+        Ok(response) => Ok(convert(response, end)),
         Err(Cut) => Err(CutConnection),
     }
 }
@@ -157,11 +165,23 @@ async fn read(body: Incoming) -> Result<Bytes, Box<crate::rest::Response>> {
     }
 }
 
-fn convert(response: crate::rest::Response, cancel: &CancellationToken) -> http::Response<ResponseBody> {
+/// What ends a stream that does not end by itself.
+struct StreamEnd {
+    cancel: CancellationToken,
+    hangup: Hangup,
+}
+
+fn convert(response: crate::rest::Response, end: StreamEnd) -> http::Response<ResponseBody> {
     response.map(|body| match body {
         Body::Full(bytes) => Full::new(bytes).boxed_unsync(),
         Body::Stream(pieces) => {
-            let ended = cancel.clone().cancelled_owned();
+            let StreamEnd { cancel, hangup } = end;
+            let ended = Box::pin(async move {
+                tokio::select! {
+                    () = cancel.cancelled() => {}
+                    () = hangup.wait() => {}
+                }
+            });
             let frames = pieces.take_until(ended).map(|piece| Ok(Frame::data(piece)));
             StreamBody::new(frames).boxed_unsync()
         }

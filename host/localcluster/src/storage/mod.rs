@@ -6,6 +6,7 @@
 mod history;
 mod object;
 mod persist;
+pub(crate) mod raw;
 mod table;
 
 use std::collections::BTreeMap;
@@ -69,8 +70,7 @@ impl Store {
     /// A store that is read from `dir` and writes every change to it.
     pub fn open(limits: HistoryLimits, dir: &Path) -> Result<Arc<Self>, PersistError> {
         let store = Self::new(limits);
-        let log = persist::open(dir, &store)?;
-        store.shared.commit.lock().log = Some(log);
+        persist::open(dir, &store)?;
         Ok(store)
     }
 
@@ -88,7 +88,7 @@ impl Store {
             tables.names.push(id.clone());
             tables.names.len() - 1
         });
-        if let Some(log) = &self.shared.commit.lock().log {
+        if let Some(log) = &mut self.shared.commit.lock().log {
             log.name(number as u32, id, type_meta);
         }
         let table = Arc::new(Table::new(number as u32, type_meta.into(), self.shared.clone()));
@@ -122,7 +122,7 @@ impl Store {
         self.tables.read().by_id.iter().map(|(id, table)| (id.clone(), table.len())).collect()
     }
 
-    /// Waits until everything written so far is on disk; nothing without a data directory.
+    /// Waits until everything written so far is on the disk; nothing without a data directory.
     pub fn flush(&self) {
         let waiter = self.shared.commit.lock().log.as_ref().map(persist::Log::flush);
         if let Some(waiter) = waiter {
@@ -132,12 +132,17 @@ impl Store {
     }
 
     fn snapshot(&self) -> Vec<(u32, StorageId, Arc<Table>)> {
-        let tables = self.tables.read();
+        self.tables.read().numbered()
+    }
+}
+
+impl Tables {
+    fn numbered(&self) -> Vec<(u32, StorageId, Arc<Table>)> {
         let entry = |(id, table): (&StorageId, &Arc<Table>)| {
-            let number = tables.names.iter().position(|n| n == id)?;
+            let number = self.names.iter().position(|n| n == id)?;
             Some((number as u32, id.clone(), table.clone()))
         };
-        tables.by_id.iter().filter_map(entry).collect()
+        self.by_id.iter().filter_map(entry).collect()
     }
 }
 

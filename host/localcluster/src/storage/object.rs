@@ -54,6 +54,11 @@ const LINE_END: &[u8] = b"}\n";
 impl Draft {
     /// Encodes an object; `kind`, `apiVersion` and the version in it are left out.
     pub fn new(object: &Value, fields: &[(&str, String)]) -> Self {
+        Self::keeping(object, fields, None)
+    }
+
+    /// The same; `raw` is a field and the text to write for it, if that is a text of its value.
+    pub fn keeping(object: &Value, fields: &[(&str, String)], raw: Option<(&str, &str)>) -> Self {
         static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
         let object = object.as_object().unwrap_or(&EMPTY);
         let metadata = object.get("metadata").and_then(Value::as_object).unwrap_or(&EMPTY);
@@ -64,8 +69,12 @@ impl Draft {
         }
         tail.push(b'}');
         for (key, value) in object {
-            if !matches!(key.as_str(), "kind" | "apiVersion" | "metadata") {
-                push_entry(&mut tail, key, value);
+            match raw {
+                _ if matches!(key.as_str(), "kind" | "apiVersion" | "metadata") => {}
+                Some((field, text)) if field == key && super::raw::is_text_of(text, value) => {
+                    tail.extend_from_slice(format!(",{:?}:{text}", field).as_bytes());
+                }
+                _ => push_entry(&mut tail, key, value),
             }
         }
         tail.push(b'}');
@@ -158,12 +167,17 @@ impl Stored {
         out.extend_from_slice(&self.body()[VERSION_HEAD.len() + own..]);
     }
 
-    /// Parses it, without kind and apiVersion.
-    pub fn value(&self) -> Value {
+    /// Its text, without kind and apiVersion.
+    pub(crate) fn bare(&self) -> Vec<u8> {
         let mut text = Vec::with_capacity(self.body().len() + 1);
         text.push(b'{');
         text.extend_from_slice(self.body());
-        serde_json::from_slice(&text).unwrap_or(Value::Null)
+        text
+    }
+
+    /// Parses it, without kind and apiVersion.
+    pub fn value(&self) -> Value {
+        serde_json::from_slice(&self.bare()).unwrap_or(Value::Null)
     }
 
     /// A label.

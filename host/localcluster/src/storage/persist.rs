@@ -1,7 +1,8 @@
 //! Persistence to a directory: a snapshot and the log of changes since.
 //!
-//! In: records in order of version. Out: the same state after a restart. Invariant: a record that was cut short by a
-//! crash ends the replay; nothing before it is lost. Writes are handed to one thread, so no request waits for a disk.
+//! In: records in order of version. Out: the same state after a restart. Invariant: what was answered has been handed to
+//! the system, so it survives the end of the process, however that comes; a power cut may take the last 200 ms, since no
+//! request waits for a disk. A record that was cut short ends the replay; nothing before it is lost.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -18,6 +19,12 @@ use super::{StorageId, Store, Table};
 
 /// A log this long is folded into a snapshot.
 const FOLD_AT: u64 = 64 << 20;
+
+/// How long a change may not be on the disk.
+const SYNC_EVERY: Duration = Duration::from_millis(200);
+/// A restart leaves out so many versions, as a restored etcd should: whoever remembers a version that was lost, with a
+/// power cut or an older copy of the directory, is told that it is too old, and not that it is yet to come.
+const RESTART_GAP: u64 = 1_000_000;
 
 /// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -65,36 +72,99 @@ struct Header<'a> {
     name: Option<(String, String, String)>,
 }
 
-enum Entry {
-    Change(Record),
-    Name(u32, StorageId, String),
+enum Job {
+    Fold,
     Flush(Sender<()>),
 }
 
-/// The sending end of the writer thread.
+/// The log that is written to.
 pub(super) struct Log {
-    sender: Sender<Entry>,
+    dir: PathBuf,
+    /// None once a write has failed.
+    file: Option<File>,
+    /// Length of the log.
+    written: u64,
+    /// Something is not yet known to be on the disk.
+    dirty: bool,
+    buffer: Vec<u8>,
+    jobs: Sender<Job>,
+    _lock: File,
 }
 
 impl Log {
-    pub(super) fn push(&self, record: Record) {
-        // The writer has said so if it is gone; the cluster goes on in memory.
-        let _ = self.sender.send(Entry::Change(record));
+    /// Hands a change to the system before anybody is told that it happened.
+    pub(super) fn push(&mut self, record: &Record) {
+        self.buffer.clear();
+        if let Err(error) = write_object(&mut self.buffer, record) {
+            tracing::error!(%error, key = %record.key, "a change cannot be encoded");
+            return;
+        }
+        self.append();
+        if self.written > FOLD_AT {
+            self.written = 0;
+            // Without its thread the log only grows.
+            let _ = self.jobs.send(Job::Fold);
+        }
     }
 
-    pub(super) fn name(&self, number: u32, id: &StorageId, type_meta: &str) {
-        let _ = self.sender.send(Entry::Name(number, id.clone(), type_meta.into()));
+    pub(super) fn name(&mut self, number: u32, id: &StorageId, type_meta: &str) {
+        self.buffer.clear();
+        if write_name(&mut self.buffer, number, id, type_meta).is_ok() {
+            self.append();
+        }
     }
 
+    fn append(&mut self) {
+        let Some(file) = &mut self.file else { return };
+        match file.write_all(&self.buffer) {
+            Ok(()) => {
+                self.written += self.buffer.len() as u64;
+                self.dirty = true;
+            }
+            Err(error) => {
+                tracing::error!(dir = %self.dir.display(), %error, "cannot write to the data directory; changes from now on live in memory only");
+                self.file = None;
+            }
+        }
+    }
+
+    /// Asks for all that was written to be on the disk; the answer says when it is.
     pub(super) fn flush(&self) -> Receiver<()> {
         let (sender, receiver) = mpsc::channel();
-        let _ = self.sender.send(Entry::Flush(sender));
+        let _ = self.jobs.send(Job::Flush(sender));
         receiver
+    }
+
+    /// What is to be synchronised, once.
+    fn unsynced(&mut self) -> Option<File> {
+        let file = self.file.as_ref().filter(|_| self.dirty)?;
+        let file = file.try_clone().ok()?;
+        self.dirty = false;
+        Some(file)
+    }
+
+    /// Puts the log away as `log.old` and begins another.
+    fn rotate(&mut self, tables: &[(u32, StorageId, Arc<Table>)]) -> std::io::Result<()> {
+        let (log, old) = (self.dir.join("log"), self.dir.join("log.old"));
+        if log.exists() && !old.exists() {
+            fs::rename(&log, &old)?;
+        } else if log.exists() {
+            // A crash between two folds left both; their union is the state.
+            let mut tail = File::open(&log)?;
+            let mut old = OpenOptions::new().append(true).open(&old)?;
+            std::io::copy(&mut tail, &mut old)?;
+        }
+        self.file = Some(File::create(&log)?);
+        self.written = 0;
+        for (number, id, table) in tables {
+            self.name(*number, id, table.type_meta());
+        }
+        Ok(())
     }
 }
 
-/// Reads what the directory holds into the store and starts the writer.
-pub(super) fn open(dir: &Path, store: &Arc<Store>) -> Result<Log, PersistError> {
+/// Reads what the directory holds into the store, which writes to it from then on.
+pub(super) fn open(dir: &Path, store: &Arc<Store>) -> Result<(), PersistError> {
     let fail = |path: &Path| {
         let path = path.to_owned();
         move |source| PersistError::Io { path, source }
@@ -103,25 +173,37 @@ pub(super) fn open(dir: &Path, store: &Arc<Store>) -> Result<Log, PersistError> 
     let lock_path = dir.join("lock");
     let lock = File::create(&lock_path).map_err(fail(&lock_path))?;
     lock.try_lock().map_err(|_| PersistError::Locked(dir.to_owned()))?;
-    let mut newest = store.version();
+    let mut newest = None;
     for name in ["snapshot", "log.old", "log"] {
         let path = dir.join(name);
         if path.exists() {
-            newest = newest.max(replay(&path, store).map_err(fail(&path))?);
+            newest = newest.max(Some(replay(&path, store).map_err(fail(&path))?));
         }
     }
-    store.shared.set_version(newest);
-    store.snapshot().iter().for_each(|(_, _, table)| table.reset_floor(newest));
-    let mut writer =
-        Writer { dir: dir.to_owned(), store: Arc::downgrade(store), out: None, written: 0, _lock: lock };
+    if let Some(newest) = newest {
+        let start = newest.max(store.version()) + RESTART_GAP;
+        store.shared.set_version(start);
+        store.snapshot().iter().for_each(|(_, _, table)| table.reset_floor(start));
+    }
+    let (jobs, received) = mpsc::channel();
+    let log = Log {
+        dir: dir.to_owned(),
+        file: None,
+        written: 0,
+        dirty: false,
+        buffer: Vec::new(),
+        jobs,
+        _lock: lock,
+    };
+    store.shared.commit.lock().log = Some(log);
     // A fresh snapshot also numbers the tables anew.
-    writer.fold().map_err(fail(dir))?;
-    let (sender, receiver) = mpsc::channel();
+    fold(store, dir).map_err(fail(dir))?;
+    let keeper = Keeper { dir: dir.to_owned(), store: Arc::downgrade(store) };
     std::thread::Builder::new()
         .name("localcluster-log".into())
-        .spawn(move || writer.run(&receiver))
+        .spawn(move || keeper.run(&received))
         .map_err(fail(dir))?;
-    Ok(Log { sender })
+    Ok(())
 }
 
 fn replay(path: &Path, store: &Arc<Store>) -> std::io::Result<u64> {
@@ -156,98 +238,70 @@ fn replay(path: &Path, store: &Arc<Store>) -> std::io::Result<u64> {
     Ok(newest)
 }
 
-struct Writer {
+/// What need not be done while a request waits.
+struct Keeper {
     dir: PathBuf,
     store: Weak<Store>,
-    out: Option<BufWriter<File>>,
-    written: u64,
-    _lock: File,
 }
 
-impl Writer {
-    fn run(mut self, entries: &Receiver<Entry>) {
+impl Keeper {
+    fn run(self, jobs: &Receiver<Job>) {
         loop {
-            let entry = match entries.recv_timeout(Duration::from_millis(200)) {
-                Ok(entry) => entry,
-                Err(mpsc::RecvTimeoutError::Timeout) => {
-                    self.flush();
-                    continue;
-                }
-                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            let job = match jobs.recv_timeout(SYNC_EVERY) {
+                Ok(job) => Some(job),
+                Err(mpsc::RecvTimeoutError::Timeout) => None,
+                Err(mpsc::RecvTimeoutError::Disconnected) => return,
             };
-            if let Err(error) = self.take(entry) {
-                tracing::error!(dir = %self.dir.display(), %error, "cannot write to the data directory; changes from now on live in memory only");
-                return;
-            }
-        }
-        self.flush();
-    }
-
-    fn flush(&mut self) {
-        if let Some(out) = &mut self.out {
-            if let Err(error) = out.flush().and_then(|()| out.get_ref().sync_data()) {
-                tracing::error!(dir = %self.dir.display(), %error, "cannot write to the data directory");
-            }
-        }
-    }
-
-    fn take(&mut self, entry: Entry) -> std::io::Result<()> {
-        match entry {
-            Entry::Change(record) => {
-                let Some(out) = &mut self.out else { return Ok(()) };
-                self.written += write_object(out, &record)?;
-                if self.written > FOLD_AT {
-                    self.fold()?;
+            let Some(store) = self.store.upgrade() else { return };
+            match job {
+                Some(Job::Fold) => {
+                    if let Err(error) = fold(&store, &self.dir) {
+                        tracing::error!(dir = %self.dir.display(), %error, "the log is not folded into a snapshot");
+                    }
                 }
-            }
-            Entry::Name(number, id, type_meta) => {
-                let Some(out) = &mut self.out else { return Ok(()) };
-                self.written += write_name(out, number, &id, &type_meta)?;
-            }
-            Entry::Flush(done) => {
-                self.flush();
-                let _ = done.send(());
+                Some(Job::Flush(done)) => {
+                    self.sync(&store);
+                    let _ = done.send(());
+                }
+                None => self.sync(&store),
             }
         }
-        Ok(())
     }
 
-    /// Starts a new log, then writes all objects as a snapshot: what changes meanwhile is in the new log too.
-    fn fold(&mut self) -> std::io::Result<()> {
-        let Some(store) = self.store.upgrade() else { return Ok(()) };
-        self.flush();
-        let log = self.dir.join("log");
-        if log.exists() && !self.dir.join("log.old").exists() {
-            fs::rename(&log, self.dir.join("log.old"))?;
-        } else if log.exists() {
-            // A crash between two folds left both; their union is the state.
-            let mut tail = File::open(&log)?;
-            let mut old = OpenOptions::new().append(true).open(self.dir.join("log.old"))?;
-            std::io::copy(&mut tail, &mut old)?;
+    fn sync(&self, store: &Store) {
+        let file = store.shared.commit.lock().log.as_mut().and_then(Log::unsynced);
+        if let Some(Err(error)) = file.map(|file| file.sync_data()) {
+            tracing::error!(dir = %self.dir.display(), %error, "cannot write to the data directory");
         }
-        let mut out = BufWriter::new(File::create(&log)?);
-        let tables = store.snapshot();
-        for (number, id, table) in &tables {
-            write_name(&mut out, *number, id, table.type_meta())?;
+    }
+}
+
+/// Starts a new log, then writes all objects as a snapshot: what changes meanwhile is in the new log too.
+fn fold(store: &Store, dir: &Path) -> std::io::Result<()> {
+    let tables = {
+        // No table may come between the list of tables and the log that names them.
+        let all = store.tables.read();
+        let tables = all.numbered();
+        if let Some(log) = &mut store.shared.commit.lock().log {
+            log.rotate(&tables)?;
         }
-        self.out = Some(out);
-        self.written = 0;
-        let partial = self.dir.join("snapshot.new");
-        let mut snapshot = BufWriter::new(File::create(&partial)?);
-        for (number, id, table) in &tables {
-            write_name(&mut snapshot, *number, id, table.type_meta())?;
-            for (key, object) in table.all() {
-                let record = Record { table: *number, key, object, deleted: false };
-                write_object(&mut snapshot, &record)?;
-            }
+        tables
+    };
+    let partial = dir.join("snapshot.new");
+    let mut snapshot = BufWriter::new(File::create(&partial)?);
+    for (number, id, table) in &tables {
+        write_name(&mut snapshot, *number, id, table.type_meta())?;
+        for (key, object) in table.all() {
+            let record = Record { table: *number, key, object, deleted: false };
+            write_object(&mut snapshot, &record)?;
         }
-        snapshot.flush()?;
-        snapshot.get_ref().sync_all()?;
-        fs::rename(&partial, self.dir.join("snapshot"))?;
-        match fs::remove_file(self.dir.join("log.old")) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+    }
+    snapshot.flush()?;
+    snapshot.get_ref().sync_all()?;
+    fs::rename(&partial, dir.join("snapshot"))?;
+    match fs::remove_file(dir.join("log.old")) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 

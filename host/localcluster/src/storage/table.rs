@@ -130,7 +130,7 @@ impl Table {
         change: Change,
         draft: Draft,
     ) -> Result<Arc<Stored>, WriteError> {
-        let commit = self.shared.commit.lock();
+        let mut commit = self.shared.commit.lock();
         let mut inner = self.inner.write();
         let (key, previous) = match (inner.objects.get_key_value(key), expected) {
             (Some(_), None) => return Err(WriteError::Exists),
@@ -146,9 +146,9 @@ impl Table {
         } else {
             inner.objects.insert(key.clone(), stored.clone());
         }
-        if let Some(log) = &commit.log {
+        if let Some(log) = &mut commit.log {
             let deleted = change == Change::Deleted;
-            log.push(Record { table: self.id, key: key.clone(), object: stored.clone(), deleted });
+            log.push(&Record { table: self.id, key: key.clone(), object: stored.clone(), deleted });
         }
         inner.history.push(Event { rv, change, key, object: stored.clone(), previous });
         // Before the table's lock goes: whoever reads the version under it sees all of this table's changes up to it.

@@ -27,7 +27,7 @@ pub fn apply_ssa(
     }
     check_type(kind, &config)?;
     let creating = old.is_none();
-    let mut live = old.cloned().unwrap_or_else(|| blank(kind));
+    let mut live = old.cloned().unwrap_or_else(|| (*blank(kind)).clone());
     let mut managers = Managers::decode(&live["metadata"]["managedFields"]).unwrap_or_default();
     remove(&mut live["metadata"], "managedFields");
     keep_type(kind, &mut live);
@@ -43,14 +43,14 @@ pub fn apply_ssa(
         subresource: options.sub.clone(),
     };
     let named = fields(node, &config);
-    let wanted = strip(kind, &options.sub, &named);
+    let wanted = strip(kind, &options.sub, named.clone());
     let last = managers.find(&writer).map(|o| (o.fields.clone(), o.time.clone()));
     managers.all.retain(|o| o.manager != writer);
     let merged = merge(node, &live, &config);
     let merged = prune(node, merged, last.as_ref().map(|l| &l.0), &managers, &named);
     let found = compare(node, &live, &merged);
-    let touched = written(kind, &options.sub, &found.modified.union(&found.added));
-    let removed = written(kind, &options.sub, &found.removed);
+    let touched = written(kind, &options.sub, found.modified.joined(found.added));
+    let removed = written(kind, &options.sub, found.removed);
     conflicts(&managers, &touched, options.force)?;
     for owned in &mut managers.all {
         owned.fields = owned.fields.difference(&touched).difference(&removed);
@@ -203,9 +203,8 @@ fn check_fields(node: Node<'_>, value: &Value, path: &mut Vec<Element>, errors: 
 
 /// An object that nobody is known to own parts of belongs to whoever came before.
 fn before_first_apply(kind: &Kind, live: &Value, managers: &mut Managers, now: &str) {
-    let owned = strip(kind, "", &compare(Node::root(kind), &blank(kind), live).added);
-    let modified = strip(kind, "", &compare(Node::root(kind), &blank(kind), live).modified);
-    let fields = owned.union(&modified);
+    let found = compare(Node::root(kind), &blank(kind), live);
+    let fields = strip(kind, "", found.added.joined(found.modified));
     if !fields.is_empty() {
         let manager = Manager {
             name: "before-first-apply".into(),

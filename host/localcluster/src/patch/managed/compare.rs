@@ -69,6 +69,18 @@ fn is_void(value: Option<&Value>) -> bool {
     }
 }
 
+type Items<'v> = Vec<(Element, &'v Value)>;
+
+fn find<'v>(list: &Items<'v>, wanted: &Element) -> Option<&'v Value> {
+    list.iter().find(|(element, _)| element == wanted).map(|(_, value)| *value)
+}
+
+/// The items of a list by what tells them apart.
+fn index<'v>(node: Node<'_>, shape: &Shape, list: Option<&'v Value>) -> Items<'v> {
+    let items = list.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    items.iter().filter_map(|item| Some((item_element(node, shape, item)?, item))).collect()
+}
+
 fn walk(
     node: Node<'_>,
     old: Option<&Value>,
@@ -103,20 +115,16 @@ fn walk(
         );
         let keys = before.keys().chain(after.keys().filter(|k| !before.contains_key(*k)));
         for key in keys {
-            path.push(Element::Field(key.clone()));
-            walk(node.child(key), before.get(key), after.get(key), path, out);
-            path.pop();
+            let (was, is) = (before.get(key), after.get(key));
+            if was != is {
+                path.push(Element::Field(key.clone()));
+                walk(node.child(key), was, is, path, out);
+                path.pop();
+            }
         }
         return;
     }
-    let index = |v: Option<&Value>| -> Vec<(Element, Value)> {
-        let items = v.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        items.iter().filter_map(|i| Some((item_element(node, &shape, i)?, i.clone()))).collect()
-    };
-    let (before, after) = (index(old), index(new));
-    let find = |list: &[(Element, Value)], e: &Element| {
-        list.iter().find(|(own, _)| own == e).map(|(_, v)| v.clone())
-    };
+    let (before, after) = (index(node, &shape, old), index(node, &shape, new));
     let mut seen: Vec<&Element> = Vec::new();
     for (element, _) in before.iter().chain(&after) {
         if seen.contains(&element) {
@@ -124,8 +132,7 @@ fn walk(
         }
         seen.push(element);
         path.push(element.clone());
-        let (a, b) = (find(&before, element), find(&after, element));
-        walk(node.item(), a.as_ref(), b.as_ref(), path, out);
+        walk(node.item(), find(&before, element), find(&after, element), path, out);
         path.pop();
     }
 }

@@ -12,6 +12,10 @@ mod shape;
 
 pub use apply::apply_ssa;
 
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use parking_lot::RwLock;
 use serde_json::{Value, json};
 
 use crate::kinds::value::{child, items, remove, set as put, text};
@@ -41,19 +45,19 @@ const STRIPPED: [&[&str]; 11] = [
 ];
 
 /// Drops what belongs to nobody, and what this subresource does not write.
-fn strip(kind: &Kind, sub: &str, fields: &FieldSet) -> FieldSet {
-    written(kind, sub, &fields.without(&STRIPPED))
+fn strip(kind: &Kind, sub: &str, fields: FieldSet) -> FieldSet {
+    written(kind, sub, fields.without(&STRIPPED))
 }
 
 /// Drops what a write through this subresource does not change.
-fn written(kind: &Kind, sub: &str, fields: &FieldSet) -> FieldSet {
+fn written(kind: &Kind, sub: &str, fields: FieldSet) -> FieldSet {
     if kind.subresource("status").is_none() {
-        return fields.clone();
+        return fields;
     }
     let always = match sub {
         "" => "status",
         "status" => "spec",
-        _ => return fields.clone(),
+        _ => return fields,
     };
     let kept = kind.strategy.kept(sub);
     let paths: Vec<Vec<&str>> = kept.iter().map(|p| p.split('.').collect()).collect();
@@ -88,13 +92,18 @@ pub fn on_write(kind: &Kind, old: Option<&Value>, new: &mut Value, manager: &str
         return;
     }
     remove(&mut new["metadata"], "managedFields");
-    let mut before = old.cloned().unwrap_or_else(|| blank(kind));
-    if before["metadata"].is_object() {
-        remove(&mut before["metadata"], "managedFields");
-    }
+    // Its own managedFields differ from none at all, but they are nobody's field.
+    let empty;
+    let before = match old {
+        Some(old) => old,
+        None => {
+            empty = blank(kind);
+            &*empty
+        }
+    };
     let tracked = old.is_none() || !managers.is_empty();
     if tracked && sub == "scale" {
-        scaled(kind, &before, new, &mut managers, manager);
+        scaled(kind, before, new, &mut managers, manager);
     } else if tracked {
         let writer = Manager {
             name: if manager.is_empty() { "unknown".into() } else { manager.into() },
@@ -102,7 +111,7 @@ pub fn on_write(kind: &Kind, old: Option<&Value>, new: &mut Value, manager: &str
             api_version: kind.api_version(),
             subresource: sub.into(),
         };
-        update(kind, &before, new, &mut managers, &writer, now);
+        update(kind, before, new, &mut managers, &writer, now);
         cap(&mut managers);
     }
     store(&managers, new);
@@ -118,21 +127,32 @@ fn store(managers: &Managers, object: &mut Value) {
 }
 
 /// What a new object of the kind is compared with: one with nothing but what is always there.
-fn blank(kind: &Kind) -> Value {
-    let mut out = json!({"metadata": {}});
-    crate::schema::normalize(kind, &mut out);
-    out
+fn blank(kind: &Kind) -> Arc<Value> {
+    static BLANKS: LazyLock<RwLock<HashMap<String, Arc<Value>>>> = LazyLock::new(RwLock::default);
+    let make = || {
+        let mut out = json!({"metadata": {}});
+        crate::schema::normalize(kind, &mut out);
+        Arc::new(out)
+    };
+    if kind.custom {
+        return make();
+    }
+    let key = kind.type_meta();
+    if let Some(blank) = BLANKS.read().get(&key) {
+        return blank.clone();
+    }
+    BLANKS.write().entry(key).or_insert_with(make).clone()
 }
 
 fn update(kind: &Kind, old: &Value, new: &Value, managers: &mut Managers, writer: &Manager, now: &str) {
     let found = compare(Node::root(kind), old, new);
     let sub = &writer.subresource;
-    let touched = written(kind, sub, &found.modified.union(&found.added));
-    let removed = written(kind, sub, &found.removed);
+    let touched = written(kind, sub, found.modified.joined(found.added));
+    let removed = written(kind, sub, found.removed);
     for owned in &mut managers.all {
         owned.fields = owned.fields.difference(&touched).difference(&removed);
     }
-    let taken = strip(kind, &writer.subresource, &touched);
+    let taken = strip(kind, &writer.subresource, touched);
     if !taken.is_empty() {
         match managers.find(writer) {
             Some(owned) => {

@@ -101,16 +101,21 @@ impl FieldSet {
     /// Everything in either.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
-        let mut out = self.clone();
-        out.members.extend(other.members.iter().cloned());
-        for (step, child) in &other.children {
-            let merged = match out.children.get(step) {
-                Some(own) => own.union(child),
-                None => child.clone(),
-            };
-            out.children.insert(step.clone(), merged);
+        self.clone().joined(other.clone())
+    }
+
+    /// Everything in either, of sets that are not needed any more.
+    #[must_use]
+    pub fn joined(mut self, other: Self) -> Self {
+        if self.is_empty() {
+            return other;
         }
-        out
+        self.members.extend(other.members);
+        for (step, child) in other.children {
+            let own = self.children.remove(&step).unwrap_or_default();
+            self.children.insert(step, own.joined(child));
+        }
+        self
     }
 
     /// What is in both.
@@ -147,13 +152,12 @@ impl FieldSet {
 
     /// Drops paths and everything below them.
     #[must_use]
-    pub fn without(&self, paths: &[&[&str]]) -> Self {
-        let mut out = self.clone();
+    pub fn without(mut self, paths: &[&[&str]]) -> Self {
         for path in paths {
             let path: Vec<Element> = path.iter().map(|s| Element::Field((*s).to_owned())).collect();
-            out.cut(&path);
+            self.cut(&path);
         }
-        out
+        self
     }
 
     fn cut(&mut self, path: &[Element]) {
