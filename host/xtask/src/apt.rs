@@ -1,7 +1,7 @@
-//! The source of Rust's standard library from Debian's packages.
+//! Rust's standard library, and compilers for it, from Debian's packages.
 //!
-//! In: the compiler's version, and the machine's own package sources. Out: the
-//! unpacked library, below the target directory. Invariant: nothing is installed
+//! In: the compiler's version, and the machine's own package sources. Out: what is
+//! wanted, unpacked below the target directory. Invariant: nothing is installed
 //! and nothing of the machine's package state is touched; lists and packages live
 //! in directories of our own, and signatures are checked as apt does.
 
@@ -18,6 +18,11 @@ use crate::standard_library::{is_source, last_line};
 /// Suites that may hold a Rust newer than the machine's own, the most likely
 /// first.
 const SUITES: [&str; 4] = ["trixie-backports", "forky", "sid", "trixie"];
+/// Where a compiler for browsers is kept up to date.
+const WEB_SUITE: &str = "bookworm-security";
+/// Last part of the main archive's address, and of the security archive's.
+const MAIN: &str = "/debian";
+const SECURITY: &str = "/debian-security";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// The library's source of exactly this version: what was fetched before, or
@@ -28,12 +33,14 @@ pub fn rust_source(release: &str, target_dir: &Path) -> Result<PathBuf> {
     if is_source(&library) {
         return Ok(library);
     }
-    let mirror = mirror(&read_sources())
+    let mirror = mirror(&read_sources(), MAIN)
         .context("no Debian mirror is named in /etc/apt, so Debian's package rust-src is out of reach")?;
     eprintln!("fetching the source of Rust's standard library {release} (Debian's package rust-src)");
     let mut reasons = Vec::new();
     for suite in SUITES {
-        match fetch(&mirror, suite, release, &dir) {
+        let fetched = Archive::open(&mirror, suite, &dir)
+            .and_then(|archive| archive.unpack(&[format!("rust-src={release}*")], &dir));
+        match fetched {
             Ok(()) if is_source(&library) => return Ok(library),
             Ok(()) => reasons.push(format!("{suite}: the package holds no {}", library.display())),
             Err(reason) => reasons.push(format!("{suite}: {reason:#}")),
@@ -42,60 +49,176 @@ pub fn rust_source(release: &str, target_dir: &Path) -> Result<PathBuf> {
     bail!("Debian's package rust-src of version {release}: {}", reasons.join("; "))
 }
 
-/// Fetches the package from one suite and unpacks it.
-fn fetch(mirror: &Mirror, suite: &str, release: &str, dir: &Path) -> Result<()> {
-    // What an interruption leaves here is never taken for the whole.
-    let work = dir.with_file_name(format!("{release}.new"));
-    let _ = fs::remove_dir_all(&work);
-    let apt = work.join("apt");
-    for sub in ["lists/partial", "cache/archives/partial", "download"] {
-        fs::create_dir_all(apt.join(sub)).with_context(|| format!("creating {}", apt.display()))?;
+/// A compiler that brings the source of its standard library along.
+#[derive(Debug, PartialEq, Eq)]
+pub struct WebToolchain {
+    /// The compiler.
+    pub rustc: PathBuf,
+    /// Its linker for WebAssembly.
+    pub linker: PathBuf,
+    /// The source of its standard library.
+    pub library: PathBuf,
+}
+
+/// The compiler that Debian keeps new enough for browsers (`rustc-web`) with
+/// `rust-web-src` of the same version: what was fetched before, or fetched now.
+pub fn web_toolchain(target_dir: &Path) -> Result<WebToolchain> {
+    let dir = target_dir.join("rust-src").join("web");
+    if let Some(toolchain) = WebToolchain::in_(&dir) {
+        return Ok(toolchain);
     }
-    let list = apt.join("sources.list");
-    fs::write(&list, format!("deb [{}] {} {suite} main\n", mirror.options, mirror.uri))?;
-    let apt_get = |arguments: &[&str]| -> Result<()> {
-        let option = |name: &str, value: &Path| format!("{name}={}", value.display());
-        let output = Command::new("apt-get")
-            .args(["-o", &option("Dir::Etc::sourcelist", &list), "-o", "Dir::Etc::sourceparts=-"])
-            .args(["-o", &option("Dir::State::lists", &apt.join("lists"))])
-            .args(["-o", &option("Dir::Cache", &apt.join("cache"))])
-            // The user apt fetches as may not write here.
-            .args([
-                "-o",
-                "APT::Sandbox::User=root",
-                "-o",
-                "Acquire::Languages=none",
-                "-o",
-                "Acquire::Retries=2",
-            ])
-            .args(["-o", "Acquire::http::Timeout=30", "-o", "APT::Update::Error-Mode=any", "-q"])
-            .args(arguments)
-            .current_dir(apt.join("download"))
-            .output()
-            .context("apt-get is not there; this is no Debian")?;
-        ensure!(output.status.success(), "apt-get {} failed: {}", arguments[0], last_line(&output.stderr));
-        Ok(())
-    };
-    apt_get(&["update"])?;
-    apt_get(&["download", &format!("rust-src={release}*")])?;
-    let package = fs::read_dir(apt.join("download"))?
-        .flatten()
-        .map(|entry| entry.path())
-        .find(|path| path.extension().is_some_and(|extension| extension == "deb"))
-        .context("apt-get download left no package")?;
-    let unpacked = work.join("unpacked");
-    let output = Command::new("dpkg-deb")
-        .arg("-x")
-        .arg(&package)
-        .arg(&unpacked)
-        .output()
-        .context("dpkg-deb is not there")?;
-    ensure!(output.status.success(), "unpacking {} failed: {}", package.display(), last_line(&output.stderr));
-    let _ = fs::remove_dir_all(dir);
-    fs::rename(&unpacked, dir).with_context(|| format!("renaming {}", unpacked.display()))?;
-    // Some 20 MB of lists and a package that have served.
-    let _ = fs::remove_dir_all(&work);
+    let mirror = mirror(&read_sources(), SECURITY).context(
+        "no mirror of Debian's security archive is named in /etc/apt, so Debian's package rustc-web is out of reach",
+    )?;
+    eprintln!(
+        "fetching a compiler and the source of its standard library (Debian's packages rustc-web, rust-web-src)"
+    );
+    let archive = Archive::open(&mirror, WEB_SUITE, &dir)?;
+    let standard = archive.dependency("libstd-rust-web-dev", "libstd-rust-web-")?;
+    let llvm = archive.dependency(&standard, "libllvm")?;
+    let linker = llvm.replacen("libllvm", "lld-", 1);
+    let mut packages = ["rustc-web", "rust-web-src", "libstd-rust-web-dev"].map(str::to_owned).to_vec();
+    packages.extend([standard, llvm, linker]);
+    archive.unpack(&packages, &dir)?;
+    let libraries = [dir.join("usr/lib").join(multiarch()), llvm_dir(&dir)?.join("lib")];
+    let libraries = std::env::join_paths(libraries)?;
+    for (name, program) in
+        [("rustc", dir.join("usr/bin/rustc")), ("wasm-ld", llvm_dir(&dir)?.join("bin/wasm-ld"))]
+    {
+        wrap(&dir.join(name), &program, &libraries)?;
+    }
+    let toolchain = WebToolchain::in_(&dir).context("the packages do not hold what they should")?;
+    let tried = Command::new(&toolchain.rustc).arg("--version").output()?;
+    if !tried.status.success() {
+        let reason = last_line(&tried.stderr);
+        let _ = fs::remove_dir_all(&dir);
+        bail!("the compiler of Debian's package rustc-web does not start here: {reason}");
+    }
+    Ok(toolchain)
+}
+
+impl WebToolchain {
+    /// The one that was unpacked here.
+    fn in_(dir: &Path) -> Option<Self> {
+        let sources = fs::read_dir(dir.join("usr/src")).ok()?;
+        let library = sources.flatten().map(|e| e.path().join("library")).find(|path| is_source(path))?;
+        let (rustc, linker) = (dir.join("rustc"), dir.join("wasm-ld"));
+        (rustc.is_file() && linker.is_file()).then_some(Self { rustc, linker, library })
+    }
+}
+
+/// A script that runs a program with shared libraries of its own.
+fn wrap(script: &Path, program: &Path, libraries: &std::ffi::OsStr) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let text =
+        format!("#!/bin/sh\nLD_LIBRARY_PATH='{}' exec '{}' \"$@\"\n", libraries.display(), program.display());
+    fs::write(script, text).with_context(|| format!("writing {}", script.display()))?;
+    fs::set_permissions(script, fs::Permissions::from_mode(0o755))?;
     Ok(())
+}
+
+/// Debian's name for this machine's libraries.
+fn multiarch() -> String {
+    format!("{}-linux-gnu", std::env::consts::ARCH)
+}
+
+/// Where LLVM was unpacked.
+fn llvm_dir(dir: &Path) -> Result<PathBuf> {
+    let lib = dir.join("usr/lib");
+    let found = fs::read_dir(&lib)?
+        .flatten()
+        .map(|e| e.path())
+        .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("llvm-")));
+    found.with_context(|| format!("{} holds no LLVM", lib.display()))
+}
+
+/// A suite of an archive, with lists of our own.
+struct Archive {
+    /// What an interruption leaves here is never taken for the whole.
+    work: PathBuf,
+}
+
+impl Archive {
+    /// Reads the lists. Works beside `dir`.
+    fn open(mirror: &Mirror, suite: &str, dir: &Path) -> Result<Self> {
+        let archive = Self { work: dir.with_extension("new") };
+        let _ = fs::remove_dir_all(&archive.work);
+        for sub in ["lists/partial", "cache/archives/partial", "download"] {
+            let sub = archive.work.join(sub);
+            fs::create_dir_all(&sub).with_context(|| format!("creating {}", sub.display()))?;
+        }
+        let list = format!("deb [{}] {} {suite} main\n", mirror.options, mirror.uri);
+        fs::write(archive.list(), list)?;
+        archive.run("apt-get", &["update"])?;
+        Ok(archive)
+    }
+
+    fn list(&self) -> PathBuf {
+        self.work.join("sources.list")
+    }
+
+    /// Runs one of apt's programs on these lists alone; gives what it said.
+    fn run(&self, program: &str, arguments: &[&str]) -> Result<String> {
+        let option = |name: &str, value: &Path| format!("{name}={}", value.display());
+        let output = Command::new(program)
+            .args(["-o", &option("Dir::Etc::sourcelist", &self.list()), "-o", "Dir::Etc::sourceparts=-"])
+            .args(["-o", &option("Dir::State::lists", &self.work.join("lists"))])
+            .args(["-o", &option("Dir::Cache", &self.work.join("cache"))])
+            // The user apt fetches as may not write here.
+            .args(["-o", "APT::Sandbox::User=root", "-o", "Acquire::Languages=none"])
+            .args(["-o", "Acquire::Retries=2", "-o", "Acquire::http::Timeout=30"])
+            .args(["-o", "APT::Update::Error-Mode=any", "-q"])
+            .args(arguments)
+            .current_dir(self.work.join("download"))
+            .output()
+            .with_context(|| format!("{program} is not there; this is no Debian"))?;
+        ensure!(
+            output.status.success(),
+            "{program} {} failed: {}",
+            arguments.join(" "),
+            last_line(&output.stderr)
+        );
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// The package with this beginning that another depends on.
+    fn dependency(&self, of: &str, beginning: &str) -> Result<String> {
+        depends_on(&self.run("apt-cache", &["depends", of])?, beginning)
+            .with_context(|| format!("Debian's package {of} names no {beginning}…"))
+    }
+
+    /// Fetches packages and puts their content into `dir`, whole or not at all.
+    fn unpack(&self, packages: &[String], dir: &Path) -> Result<()> {
+        let arguments: Vec<&str> =
+            std::iter::once("download").chain(packages.iter().map(String::as_str)).collect();
+        self.run("apt-get", &arguments)?;
+        let unpacked = self.work.join("unpacked");
+        let fetched = fs::read_dir(self.work.join("download"))?.flatten().map(|entry| entry.path());
+        let mut count = 0;
+        for package in fetched.filter(|path| path.extension().is_some_and(|e| e == "deb")) {
+            let unpack = Command::new("dpkg-deb").arg("-x").arg(&package).arg(&unpacked).output();
+            let output = unpack.context("dpkg-deb is not there")?;
+            ensure!(
+                output.status.success(),
+                "unpacking {} failed: {}",
+                package.display(),
+                last_line(&output.stderr)
+            );
+            count += 1;
+        }
+        ensure!(count == packages.len(), "apt-get left {count} of {} packages", packages.len());
+        let _ = fs::remove_dir_all(dir);
+        fs::rename(&unpacked, dir).with_context(|| format!("renaming {}", unpacked.display()))?;
+        // Lists and packages have served.
+        let _ = fs::remove_dir_all(&self.work);
+        Ok(())
+    }
+}
+
+/// Of what `apt-cache depends` says, the package with this beginning.
+fn depends_on(said: &str, beginning: &str) -> Option<String> {
+    let names = said.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    names.map(str::trim).find(|name| name.starts_with(beginning)).map(str::to_owned)
 }
 
 /// Where the machine gets Debian from.
@@ -121,13 +244,13 @@ fn read_sources() -> String {
     text
 }
 
-/// The mirror of Debian's main archive, from sources in either format.
-fn mirror(sources: &str) -> Option<Mirror> {
+/// The mirror of one of Debian's archives, from sources in either format.
+fn mirror(sources: &str, archive: &str) -> Option<Mirror> {
     sources.split("\n\n").flat_map(|paragraph| deb822(paragraph).into_iter().chain(one_line(paragraph))).find(
         |m| {
             let path = m.uri.trim_end_matches('/');
-            // Not the security archive and not another vendor's.
-            path.ends_with("/debian") && (path.starts_with("http://") || path.starts_with("https://"))
+            // Not another archive and not another vendor's.
+            path.ends_with(archive) && (path.starts_with("http://") || path.starts_with("https://"))
         },
     )
 }
@@ -195,7 +318,7 @@ Components: main
 Signed-By: /keys/debian.gpg
 ";
         assert_eq!(
-            mirror(sources),
+            mirror(sources, MAIN),
             Some(Mirror {
                 uri: "http://mirror.example/debian".into(),
                 options: "signed-by=/keys/debian.gpg".into()
@@ -212,20 +335,36 @@ deb http://mirror.example/debian-security bookworm-security main
 deb [arch=amd64 signed-by=/keys/debian.gpg] https://mirror.example/debian/ bookworm main
 ";
         assert_eq!(
-            mirror(sources),
+            mirror(sources, MAIN),
             Some(Mirror {
                 uri: "https://mirror.example/debian/".into(),
                 options: "signed-by=/keys/debian.gpg".into()
             })
         );
         let plain = "deb http://mirror.example/debian bookworm main";
-        assert_eq!(mirror(plain).unwrap().options, format!("signed-by={KEYRING}"));
+        assert_eq!(mirror(plain, MAIN).unwrap().options, format!("signed-by={KEYRING}"));
+    }
+
+    #[test]
+    fn the_security_archive_is_another_one() {
+        let sources = "deb http://mirror.example/debian bookworm main\ndeb http://mirror.example/debian-security bookworm-security main\n";
+        let uri = |archive| mirror(sources, archive).map(|m| m.uri);
+        assert_eq!(uri(MAIN).as_deref(), Some("http://mirror.example/debian"));
+        assert_eq!(uri(SECURITY).as_deref(), Some("http://mirror.example/debian-security"));
+        assert_eq!(mirror("deb http://mirror.example/debian bookworm main", SECURITY), None);
+    }
+
+    #[test]
+    fn a_dependency_is_found_by_its_beginning() {
+        let said = "libstd-rust-web-1.96\n  Depends: libc6\n |Depends: x\n  Depends: libllvm22\n  Conflicts: libllvm1\n";
+        assert_eq!(depends_on(said, "libllvm").as_deref(), Some("libllvm22"));
+        assert_eq!(depends_on(said, "lld"), None);
     }
 
     #[test]
     fn other_systems_have_no_mirror() {
-        assert_eq!(mirror("deb http://archive.example/ubuntu jammy main\n"), None);
-        assert_eq!(mirror("deb cdrom:[Debian]/debian bookworm main\n"), None);
-        assert_eq!(mirror(""), None);
+        assert_eq!(mirror("deb http://archive.example/ubuntu jammy main\n", MAIN), None);
+        assert_eq!(mirror("deb cdrom:[Debian]/debian bookworm main\n", MAIN), None);
+        assert_eq!(mirror("", MAIN), None);
     }
 }

@@ -20,7 +20,7 @@ usage: cargo run --release -p xtask -- guests [--test-guests] [--std WHERE] [NAM
   guests         builds controllers to target/controllers/NAME.wasm
     --test-guests  builds the guests of tests/guests as well, to target/test-guests
     --std WHERE    takes Rust's standard library for WebAssembly from
-                   installed, rustup, source or debian; without it the first
+                   installed, rustup, source, debian or debian-web; without it the first
                    of these that works
     NAME           only these crates";
 

@@ -1,7 +1,7 @@
 //! Rust's standard library for WebAssembly, from wherever it is to be had.
 //!
 //! In: the toolchain. Out: what cargo needs to be told. Invariant: the library is
-//! of the compiler's exact version. Most machines have it or get it from rustup;
+//! of the exact version of the compiler that builds the guests. Most machines have it or get it from rustup;
 //! where neither is so it is built from source.
 
 use std::{
@@ -12,7 +12,10 @@ use std::{
 
 use anyhow::{Result, bail};
 
-use crate::{apt, toolchain::Toolchain};
+use crate::{
+    apt::{self, WebToolchain},
+    toolchain::Toolchain,
+};
 
 /// Where the standard library may come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +28,13 @@ pub enum Where {
     Source,
     /// Built from the source in Debian's package `rust-src`.
     Debian,
+    /// Built from the source in Debian's package `rust-web-src` by the compiler in
+    /// `rustc-web`, whatever version that is.
+    DebianWeb,
 }
 
 /// In the order of preference: a finished library before a source.
-const ALL: [Where; 4] = [Where::Installed, Where::Rustup, Where::Source, Where::Debian];
+const ALL: [Where; 5] = [Where::Installed, Where::Rustup, Where::Source, Where::Debian, Where::DebianWeb];
 
 impl FromStr for Where {
     type Err = anyhow::Error;
@@ -39,7 +45,8 @@ impl FromStr for Where {
             "rustup" => Self::Rustup,
             "source" => Self::Source,
             "debian" => Self::Debian,
-            _ => bail!("--std takes installed, rustup, source or debian, not `{text}`"),
+            "debian-web" => Self::DebianWeb,
+            _ => bail!("--std takes installed, rustup, source, debian or debian-web, not `{text}`"),
         })
     }
 }
@@ -51,6 +58,8 @@ pub enum StandardLibrary {
     Finished,
     /// It builds the library first, from the toolchain's source or from this one.
     FromSource(Option<PathBuf>),
+    /// It builds the library first, with a compiler that goes with it.
+    WithCompiler(WebToolchain),
 }
 
 impl StandardLibrary {
@@ -75,7 +84,15 @@ impl StandardLibrary {
 
     /// Tells cargo.
     pub fn apply(&self, cargo: &mut Command) {
-        let Self::FromSource(source) = self else { return };
+        let source = match self {
+            Self::Finished => return,
+            Self::FromSource(source) => source.as_ref(),
+            Self::WithCompiler(toolchain) => {
+                cargo.env("RUSTC", &toolchain.rustc);
+                cargo.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", &toolchain.linker);
+                Some(&toolchain.library)
+            }
+        };
         cargo.arg("-Zbuild-std=std,panic_abort");
         // Building the library is not stable in cargo; with this a stable cargo
         // does it all the same. The library itself is that of the stable release.
@@ -110,6 +127,7 @@ fn from(place: Where, toolchain: &Toolchain, target_dir: &Path) -> Result<Standa
             let source = apt::rust_source(&toolchain.release, target_dir)?;
             Ok(StandardLibrary::FromSource(Some(source)))
         }
+        Where::DebianWeb => apt::web_toolchain(target_dir).map(StandardLibrary::WithCompiler),
     }
 }
 
@@ -152,6 +170,9 @@ mod tests {
         assert_eq!(told(StandardLibrary::Finished), (0, vec![]));
         assert_eq!(told(StandardLibrary::FromSource(None)), (1, vec!["RUSTC_BOOTSTRAP".to_owned()]));
         assert_eq!(told(StandardLibrary::FromSource(Some("/s".into()))).1.len(), 2);
+        let web = WebToolchain { rustc: "/r".into(), linker: "/l".into(), library: "/s".into() };
+        let (_, named) = told(StandardLibrary::WithCompiler(web));
+        assert!(named.contains(&"RUSTC".to_owned()) && named.len() == 4, "{named:?}");
     }
 
     #[test]
