@@ -46,6 +46,10 @@ impl View for Asking {
     const RESOURCE: Resource = CERTIFICATE_SIGNING_REQUESTS;
 }
 
+/// Signers: no objects, and still something that the API server asks
+/// permissions for.
+const SIGNERS: Resource = Resource::new("certificates.k8s.io", "v1", "signers", "Signer");
+
 /// The controller.
 #[derive(Debug)]
 pub struct CsrApproving;
@@ -59,6 +63,7 @@ impl Controller for CsrApproving {
             .read::<SigningRequest>()
             .read::<Asking>()
             .write(CERTIFICATE_SIGNING_REQUESTS, "approval", &["patch"])
+            .write(SIGNERS, "", &["approve:kubernetes.io/kube-apiserver-client-kubelet"])
             .lookup(LookupRule::Review(SUBJECT_ACCESS_REVIEWS.to_wire()))
     }
 

@@ -18,7 +18,11 @@ mod tests;
 use coxswain_sdk::contract::{LookupRule, OptionKind};
 use coxswain_sdk::csr::SigningRequest;
 use coxswain_sdk::resource::CERTIFICATE_SIGNING_REQUESTS;
-use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result};
+use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Resource, Result};
+
+/// Signers: no objects, and still something that the API server asks
+/// permissions for.
+const SIGNERS: Resource = Resource::new("certificates.k8s.io", "v1", "signers", "Signer");
 
 /// The controller.
 #[derive(Debug)]
@@ -32,6 +36,16 @@ impl Controller for CsrSigning {
             .keys_objects("certificatesigningrequests", &[CERTIFICATE_SIGNING_REQUESTS])
             .read::<SigningRequest>()
             .write(CERTIFICATE_SIGNING_REQUESTS, "status", &["patch"])
+            .write(
+                SIGNERS,
+                "",
+                &[
+                    "sign:kubernetes.io/kube-apiserver-client",
+                    "sign:kubernetes.io/kube-apiserver-client-kubelet",
+                    "sign:kubernetes.io/kubelet-serving",
+                    "sign:kubernetes.io/legacy-unknown",
+                ],
+            )
             .option(
                 "cluster-signing-duration",
                 OptionKind::Duration,

@@ -27,7 +27,8 @@ impl Controller for ClusterRoleAggregationController {
             .concurrency(5, "")
             .keys_objects("clusterroles", &[CLUSTER_ROLES])
             .read::<ClusterRole>()
-            .write(CLUSTER_ROLES, "", &["patch"])
+            // Without `escalate` it could gather no rule that it does not have itself.
+            .write(CLUSTER_ROLES, "", &["patch", "escalate"])
             .lookup_get(CLUSTER_ROLES, "")
     }
 

@@ -55,6 +55,8 @@ impl Controller for CronJobController {
             .read::<Job>()
             .write(JOBS, "", &["create", "delete"])
             .write(CRON_JOBS, "status", &["patch"])
+            // What is made has an owner reference that blocks the owner's deletion.
+            .write(CRON_JOBS, "finalizers", &["update"])
             .lookup_get(JOBS, "")
     }
 

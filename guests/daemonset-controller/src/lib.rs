@@ -52,6 +52,8 @@ impl Controller for DaemonSetController {
             .write(DAEMON_SETS, "status", &["patch"])
             .write(PODS, "", &["create", "delete", "patch"])
             .write(CONTROLLER_REVISIONS, "", &["create", "delete", "patch"])
+            // What is made has an owner reference that blocks the owner's deletion.
+            .write(DAEMON_SETS, "finalizers", &["update"])
             .lookup_get(DAEMON_SETS, "")
             .lookup_get(CONTROLLER_REVISIONS, "")
     }

@@ -49,6 +49,8 @@ impl Controller for DeploymentController {
             .write(DEPLOYMENTS, "", &["patch"])
             .write(DEPLOYMENTS, "status", &["patch"])
             .write(REPLICA_SETS, "", &["create", "delete", "patch"])
+            // What is made has an owner reference that blocks the owner's deletion.
+            .write(DEPLOYMENTS, "finalizers", &["update"])
             .lookup_get(DEPLOYMENTS, "")
             .lookup_get(REPLICA_SETS, "")
     }

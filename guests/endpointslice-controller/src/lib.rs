@@ -57,6 +57,8 @@ impl Controller for EndpointSliceController {
             .read::<Node>()
             .read::<Slice>()
             .write(ENDPOINT_SLICES, "", &["create", "patch", "delete"])
+            // What is made has an owner reference that blocks the owner's deletion.
+            .write(SERVICES, "finalizers", &["update"])
     }
 
     fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {

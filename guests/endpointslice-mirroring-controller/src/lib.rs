@@ -65,6 +65,8 @@ impl Controller for EndpointSliceMirroringController {
                 )
             })
             .write(ENDPOINT_SLICES, "", &["create", "patch", "delete"])
+            // What is made has an owner reference that blocks the owner's deletion.
+            .write(ENDPOINTS, "finalizers", &["update"])
     }
 
     fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {

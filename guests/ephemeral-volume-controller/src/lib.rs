@@ -43,6 +43,8 @@ impl Controller for EphemeralVolumeController {
             .read_with::<Pod>(|read| read.index("claim-template", &[TEMPLATES]))
             .read::<Claim>()
             .write(PERSISTENT_VOLUME_CLAIMS, "", &["create"])
+            // What is made has an owner reference that blocks the owner's deletion.
+            .write(PODS, "finalizers", &["update"])
     }
 
     fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {

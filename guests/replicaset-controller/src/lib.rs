@@ -27,6 +27,8 @@ impl Controller for ReplicaSetController {
             .read::<Pod>()
             .write(PODS, "", &["create", "delete", "patch"])
             .write(REPLICA_SETS, "status", &["patch"])
+            // What is made has an owner reference that blocks the owner's deletion.
+            .write(REPLICA_SETS, "finalizers", &["update"])
             .lookup_get(REPLICA_SETS, "")
     }
 

@@ -31,6 +31,8 @@ impl Controller for ReplicationControllerController {
             .read::<Pod>()
             .write(PODS, "", &["create", "delete", "patch"])
             .write(REPLICATION_CONTROLLERS, "status", &["patch"])
+            // What is made has an owner reference that blocks the owner's deletion.
+            .write(REPLICATION_CONTROLLERS, "finalizers", &["update"])
             .lookup_get(REPLICATION_CONTROLLERS, "")
     }
 

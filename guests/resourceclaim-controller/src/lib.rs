@@ -42,6 +42,8 @@ impl Controller for ResourceClaimController {
             // The API server asks for it when reservations or devices change.
             .write(RESOURCE_CLAIMS, "binding", &["patch"])
             .write(PODS, "status", &["patch"])
+            // What is made has an owner reference that blocks the owner's deletion.
+            .write(PODS, "finalizers", &["update"])
             .lookup_get(PODS, "")
     }
 

@@ -61,6 +61,9 @@ impl Controller for StatefulSetController {
             .write(PERSISTENT_VOLUME_CLAIMS, "", &["create", "patch"])
             .write(CONTROLLER_REVISIONS, "", &["create", "delete", "patch"])
             .write(STATEFUL_SETS, "status", &["patch"])
+            // What is made has an owner reference that blocks the owner's deletion.
+            .write(STATEFUL_SETS, "finalizers", &["update"])
+            .write(PODS, "finalizers", &["update"])
             .lookup_get(STATEFUL_SETS, "")
             .lookup_get(CONTROLLER_REVISIONS, "")
             .option(

@@ -34,6 +34,7 @@ pub mod manager;
 pub mod plans;
 pub mod preview;
 pub mod queue;
+pub mod rbac;
 pub mod recording;
 pub mod registry;
 pub mod scenario;

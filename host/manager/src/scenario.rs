@@ -41,7 +41,12 @@ impl ModuleReconciler {
         std::mem::take(&mut self.log.0.lock())
     }
 
-    fn ask(&self, instance: &mut Instance, request: &Request, world: &Arc<Frozen>) -> Result<Outcome, String> {
+    fn ask(
+        &self,
+        instance: &mut Instance,
+        request: &Request,
+        world: &Arc<Frozen>,
+    ) -> Result<Outcome, String> {
         let (answer, _) = instance.reconcile(request, Box::new(World(world.clone())), self.log.clone());
         answer.map_err(|fault| fault.to_string())
     }

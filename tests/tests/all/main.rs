@@ -3,12 +3,14 @@
 mod architecture;
 mod gadgets;
 mod kube_rs;
+mod grants;
 mod kubectl;
 mod loading;
 mod misbehave;
 mod plan;
 mod program;
 mod python;
+mod rbac;
 mod recording;
 mod rollback;
 mod scenarios;

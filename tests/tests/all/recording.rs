@@ -1,6 +1,12 @@
 //! Recordings, and replays of them.
 
-use std::{collections::BTreeSet, io::Read, path::Path, time::Duration};
+use std::{
+    collections::BTreeSet,
+    io::{BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
 
 use anyhow::Context;
 use coxswain::{
@@ -12,7 +18,7 @@ use coxswain::{
     },
 };
 use coxswain_localcluster::{Target, rest::options::DeleteOptions};
-use coxswain_tests::{Bed, deployment, module, rebuilt, root};
+use coxswain_tests::{Bed, built_controllers, built_program, deployment, module, rebuilt, root};
 use serde_json::json;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -22,10 +28,32 @@ async fn loaded(bytes: Vec<u8>) -> anyhow::Result<Module> {
 }
 
 fn test_guest(name: &str) -> anyhow::Result<Vec<u8>> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-    let path = target.join("test-guests").join(format!("{name}.wasm"));
+    let path = test_guests().join(format!("{name}.wasm"));
     std::fs::read(&path)
         .with_context(|| format!("{} is not there; build it with `make guests`", path.display()))
+}
+
+/// `coxswain replay` with a test guest: its exit code and what it says.
+fn replayed(dir: &Path, guest: &str, more: &[&str]) -> anyhow::Result<(Option<i32>, String)> {
+    let module = test_guests().join(format!("{guest}.wasm"));
+    replayed_with(dir, &module, more)
+}
+
+fn replayed_with(dir: &Path, module: &Path, more: &[&str]) -> anyhow::Result<(Option<i32>, String)> {
+    let output = Command::new(built_program())
+        .arg("replay")
+        .arg(dir)
+        .arg("--module")
+        .arg(module)
+        .args(more)
+        .output()?;
+    let said = String::from_utf8(output.stdout)? + &String::from_utf8_lossy(&output.stderr);
+    Ok((output.status.code(), said))
+}
+
+fn test_guests() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+    target.join("test-guests")
 }
 
 fn modules<'a>(names: &[&'a str]) -> anyhow::Result<Vec<(&'a str, Vec<u8>)>> {
@@ -164,6 +192,20 @@ async fn a_module_that_decides_otherwise_is_told_apart() -> anyhow::Result<()> {
     let same = again(dir.path(), test_guest("gadget-controller")?).await?;
     assert_eq!((same.different, same.incomplete), (0, 0), "{same:#?}");
     assert!(same.same > 0);
+    assert_eq!(replayed(dir.path(), "gadget-controller", &[])?.0, Some(0));
+    let (code, said) = replayed(dir.path(), "gadget-variants", &["--json"])?;
+    assert_eq!(code, Some(2), "{said}");
+    let report: serde_json::Value = serde_json::from_str(&said)?;
+    assert!(
+        report["differences"][0]["diff"].as_str().is_some_and(|diff| diff.contains("+  \"trap\"")),
+        "{report}"
+    );
+    let (code, said) = replayed(dir.path(), "mischief-controller", &[])?;
+    assert_eq!(code, Some(1));
+    assert!(
+        said.contains("holds no reconcile of mischief-controller; it holds gadget-controller ("),
+        "{said}"
+    );
     let broken = again(dir.path(), test_guest("gadget-variants")?).await?;
     assert_eq!(broken.same + broken.incomplete, 0, "{broken:#?}");
     let diff = &broken.differences[0].diff;
@@ -240,6 +282,53 @@ async fn what_a_manifest_calls_sensitive_is_left_out_and_said_so() -> anyhow::Re
             let wanted = "data of secrets kube-system/bootstrap-token-abcdef (left out as sensitive)";
             assert!(said.iter().any(|said| *said == wanted), "{said:?}");
         }
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_is_killed_leaves_a_recording_that_can_be_replayed() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let record = dir.path().join("rec");
+    let mut child = Command::new(built_program())
+        .args(["demo", "--json", "--controllers=deployment,replicaset", "--dir"])
+        .arg(dir.path().join("cluster"))
+        .arg("--record")
+        .arg(&record)
+        .arg("--controllers-dir")
+        .arg(built_controllers())
+        .env("RUST_LOG", "warn")
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().context("stdout")?).read_line(&mut line)?;
+    let said: serde_json::Value = serde_json::from_str(&line).with_context(|| line.clone())?;
+    let _ = coxswain::install_crypto();
+    let file = kube::config::Kubeconfig::read_from(said["kubeconfig"].as_str().context("kubeconfig")?)?;
+    let client =
+        kube::Client::try_from(kube::Config::from_custom_kubeconfig(file, &Default::default()).await?)?;
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    let body = serde_json::to_vec(&deployment("default", "web", 5))?;
+    let post = http::Request::post(path).header("content-type", "application/json").body(body)?;
+    client.request::<serde_json::Value>(post).await?;
+    for _ in 0..300 {
+        let get = http::Request::get(format!("{path}/web")).body(Vec::new())?;
+        let web = client.request::<serde_json::Value>(get).await?;
+        if web["status"]["readyReplicas"] == 5 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    // Not asked, not told.
+    child.kill()?;
+    child.wait()?;
+    for name in ["deployment-controller", "replicaset-controller"] {
+        let module = built_controllers().join(format!("{name}.wasm"));
+        let (code, said) = replayed_with(&record, &module, &["--json"])?;
+        assert_eq!(code, Some(0), "{said}");
+        let report: serde_json::Value = serde_json::from_str(&said)?;
+        assert!(report["same"].as_u64() > Some(0), "{report}");
+        assert!(report["cut"].as_array().is_some_and(|cut| cut.len() <= 1), "{report}");
     }
     Ok(())
 }

@@ -12,8 +12,8 @@ const HOW_TO_BLESS: &str = "BLESS=1 (or `coxswain test --bless`) records it";
 pub fn check_file(path: &Path, reconciler: &mut dyn Reconciler) -> Result<(), String> {
     let told = tell(path, reconciler)?;
     let golden = path.with_extension("plan.yaml");
-    let wanted = std::fs::read_to_string(&golden)
-        .map_err(|e| format!("{}: {e}; {HOW_TO_BLESS}", golden.display()))?;
+    let wanted =
+        std::fs::read_to_string(&golden).map_err(|e| format!("{}: {e}; {HOW_TO_BLESS}", golden.display()))?;
     if wanted == told {
         return Ok(());
     }

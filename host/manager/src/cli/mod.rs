@@ -20,6 +20,7 @@ mod inspect;
 mod limits;
 mod oversight;
 mod plan;
+mod rbac;
 mod replay;
 mod rollout;
 mod run;
@@ -58,6 +59,8 @@ enum Command {
     Rollback(control::RollbackArgs),
     /// What a module says about itself, and whether this host can run it.
     Inspect(inspect::Args),
+    /// Print the ClusterRoles and bindings that modules need.
+    Rbac(rbac::Args),
     /// Decide recorded reconciles anew, and show what differs.
     Replay(replay::Args),
     /// Play scenarios with a module, and compare what it plans.
@@ -122,6 +125,7 @@ pub fn main() -> ExitCode {
         Command::Shadow(args) => shadow::main(args),
         Command::Rollback(args) => control::rollback(args),
         Command::Inspect(args) => inspect::main(args),
+        Command::Rbac(args) => rbac::main(args),
         Command::Replay(args) => replay::main(args),
         Command::Test(args) => test::main(args),
     };

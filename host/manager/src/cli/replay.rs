@@ -114,6 +114,6 @@ fn print_text(report: &Report) {
         say!("{} reconciles were not recorded, because the disk was too slow or full", report.dropped);
     }
     for cut in &report.cut {
-        say!("cut off: {cut}");
+        say!("has no end, since it is being written or its process was killed: {cut}");
     }
 }

@@ -30,6 +30,14 @@ impl Controller {
             // All its keys are woken once it is.
             return Settled { finished: Finished::default(), barriers: Vec::new() };
         }
+        if !loaded.view.may_reconcile(key) {
+            loaded.view.grants().refusals.keys.fetch_add(1, Ordering::Relaxed);
+            loaded.view.forget(key);
+            return Settled {
+                finished: Finished { forget: true, ..Finished::default() },
+                barriers: Vec::new(),
+            };
+        }
         let mut record = self.records.lock().remove(key).unwrap_or_default();
         record.identify(loaded.view.primary_identity(key));
         let settled = self.rounds(&loaded, key, &mut record, term).await;
@@ -170,8 +178,14 @@ impl Controller {
             return Settled { finished: Finished::default(), barriers: Vec::new() };
         }
         if let Some(reason) = executed.invalid {
+            record.results = executed.results;
+            let reason = format!("the plan cannot be carried out: {reason}");
+            // What the operator forbids is no fault of the module.
+            if executed.denied {
+                return self.failed(key, reason);
+            }
             self.counters.invalid_plans.fetch_add(1, Ordering::Relaxed);
-            return self.struck(loaded, key, format!("the plan cannot be carried out: {reason}"));
+            return self.struck(loaded, key, reason);
         }
         self.fair(loaded, key);
         record.change_state(change, loaded.module.manifest());

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::atomic::Ordering};
 use serde::{Deserialize, Serialize};
 
 use super::{CanaryStatus, Controller, shadow::ShadowStatus};
-use crate::{contract::display_name, limits::LimitsStatus};
+use crate::{contract::display_name, grants::RefusalCounts, limits::LimitsStatus};
 
 /// The last thing that went wrong with a key of a controller.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -62,6 +62,9 @@ pub struct ControllerStatus {
     /// Whether it works, rather than stand by.
     #[serde(default = "yes")]
     pub leads: bool,
+    /// What was refused because it is not declared or not granted.
+    #[serde(default)]
+    pub refusals: RefusalCounts,
     /// The last thing that went wrong.
     pub last_error: Option<KeyError>,
     /// Swaps that went back to an earlier version.
@@ -121,6 +124,7 @@ impl Controller {
             writes: count(&self.counters.writes),
             no_op_writes: count(&self.counters.no_op_writes),
             leads: self.leads(),
+            refusals: loaded.view.grants().counts(),
             last_error: self.last_error.lock().clone(),
             longest_swap_micros: count(&self.counters.longest_swap_micros),
             rollbacks: count(&self.counters.rollbacks),

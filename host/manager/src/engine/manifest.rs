@@ -14,6 +14,8 @@ use crate::{
 /// Indexes that every read has.
 const BUILT_IN: [&str; 6] = ["uid", "owner", "controller", "orphan", "namespace", "deleting"];
 const VERBS: [&str; 5] = ["create", "patch", "update", "delete", "deletecollection"];
+/// Verbs that the host never sends, and that the API server asks for besides the write.
+const BESIDES: [&str; 6] = ["approve", "attest", "bind", "escalate", "impersonate", "sign"];
 /// Most multiples of the default client limits that a module may claim.
 const MAX_MULTIPLE: u32 = 100;
 
@@ -35,8 +37,19 @@ pub fn validate(manifest: &Manifest) -> Result<(), Vec<String>> {
         if rule.verbs.is_empty() {
             check.problem(format!("{at}: names no verbs"));
         }
-        for verb in rule.verbs.iter().filter(|v| !VERBS.contains(&v.as_str())) {
-            check.problem(format!("{at}: unknown verb `{verb}`, there are {}", VERBS.join(", ")));
+        for verb in &rule.verbs {
+            let (name, of) =
+                verb.split_once(':').map_or((verb.as_str(), None), |(name, of)| (name, Some(of)));
+            if !VERBS.contains(&name) && !BESIDES.contains(&name) {
+                check.problem(format!(
+                    "{at}: unknown verb `{name}`, there are {} and, for what the API server asks besides, {}",
+                    VERBS.join(", "),
+                    BESIDES.join(", ")
+                ));
+            }
+            if of == Some("") {
+                check.problem(format!("{at}: verb `{verb}`: the name of an object follows the colon"));
+            }
         }
     }
     for rule in &manifest.lookups {

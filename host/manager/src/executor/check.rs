@@ -13,8 +13,28 @@ use super::{
 };
 use crate::{
     contract::{Action, Event, GroupResource, PatchKind, Plan, Precondition, SyncState, Verb},
+    grants::{self, Access, Place},
     registry::Registry,
 };
+
+/// Why a plan is refused.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Invalid {
+    /// What is wrong, and with which action.
+    pub(super) reason: String,
+    /// Tag of that action.
+    pub(super) tag: Option<String>,
+    /// Whether all that is wrong is that it may not be.
+    pub(super) forbidden: bool,
+    /// Whether the manifest declares it, and the operator does not grant it.
+    pub(super) denied: bool,
+}
+
+impl From<String> for Invalid {
+    fn from(reason: String) -> Self {
+        Self { reason, tag: None, forbidden: false, denied: false }
+    }
+}
 
 /// Checks a whole plan. The error names the action.
 pub(super) fn check(
@@ -22,13 +42,16 @@ pub(super) fn check(
     config: &ExecutorConfig,
     registry: &Registry,
     view: &dyn SeenBy,
-) -> Result<(), String> {
+) -> Result<(), Invalid> {
     for event in &plan.events {
         check_event(event, registry)?;
     }
     for action in plan.steps.iter().flat_map(|step| &step.actions) {
-        check_action(action, config, registry, view)
-            .map_err(|reason| format!("action {:?}: {reason}", action.tag))?;
+        check_action(action, config, registry, view).map_err(|invalid| Invalid {
+            reason: format!("action {:?}: {}", action.tag, invalid.reason),
+            tag: Some(action.tag.clone()),
+            ..invalid
+        })?;
     }
     Ok(())
 }
@@ -48,7 +71,7 @@ fn check_action(
     config: &ExecutorConfig,
     registry: &Registry,
     view: &dyn SeenBy,
-) -> Result<(), String> {
+) -> Result<(), Invalid> {
     let resource =
         registry.name(action.resource).ok_or(format!("there is no resource number {}", action.resource))?;
     let verb = rbac_verb(&action.verb);
@@ -57,12 +80,16 @@ fn check_action(
     } else {
         format!("{}/{}", show(&resource), action.subresource)
     };
-    let granted = |rules: &[_]| may_write(rules, &resource, &action.subresource, verb);
-    if !granted(&config.manifest.writes) {
-        return Err(format!("the manifest does not declare {verb} of {target}"));
+    let forbidden = |denied, reason| Err(Invalid { reason, tag: None, forbidden: true, denied });
+    if !may_write(&config.manifest.writes, &resource, &action.subresource, &action.name, verb) {
+        return forbidden(false, format!("the manifest does not declare {verb} of {target}"));
     }
-    if config.grants.as_deref().is_some_and(|grants| !granted(grants)) {
-        return Err(format!("the operator does not grant {verb} of {target}"));
+    let place = place(registry, action.resource, &action.namespace);
+    let access = Access::Resource { verb, resource: &resource, subresource: &action.subresource, place };
+    if !config.grants.allow(&access) {
+        let place = grants::show(place);
+        let reason = format!("the operator's policy does not grant {verb} of {target}{place}");
+        return forbidden(true, reason);
     }
     check_segment("namespace", &action.namespace)?;
     check_segment("name", &action.name)?;
@@ -74,13 +101,22 @@ fn check_action(
     }
     let collection = matches!(action.verb, Verb::DeleteCollection(_));
     if collection && !(action.name.is_empty() && action.subresource.is_empty()) {
-        return Err("a delete-collection takes neither a name nor a subresource".into());
+        return Err("a delete-collection takes neither a name nor a subresource".to_owned().into());
     }
     let named_by_body = matches!(action.verb, Verb::Create(_)) && action.subresource.is_empty();
     if action.name.is_empty() && !collection && !named_by_body {
-        return Err(format!("a {verb} of {target} needs a name"));
+        return Err(format!("a {verb} of {target} needs a name").into());
     }
-    check_body(action, view)
+    Ok(check_body(action, view)?)
+}
+
+/// Where something is done, in the words of grants.
+pub(super) fn place<'a>(registry: &Registry, resource: u32, namespace: &'a str) -> Place<'a> {
+    match namespace {
+        "" if registry.namespaced(resource) => Place::Everywhere,
+        "" => Place::Cluster,
+        namespace => Place::Namespace(namespace),
+    }
 }
 
 fn check_scope(action: &Action, resource: &GroupResource, registry: &Registry) -> Result<(), String> {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::signing::{NoSigningKeys, SigningKeys};
-use crate::contract::{Manifest, WriteRule};
+use crate::{contract::Manifest, grants::Grants};
 
 /// Settings of one controller's executor.
 #[derive(Clone)]
@@ -14,8 +14,8 @@ pub struct ExecutorConfig {
     pub event_component: String,
     /// What the module declared.
     pub manifest: Arc<Manifest>,
-    /// What the operator grants. None: whatever the manifest declares.
-    pub grants: Option<Vec<WriteRule>>,
+    /// What the operator grants.
+    pub grants: Arc<Grants>,
     /// Requests a second, before the manifest's multiple. 0 or less: no limit.
     pub qps: f64,
     /// Requests at once after a quiet time, before the manifest's multiple.
@@ -37,11 +37,12 @@ impl ExecutorConfig {
         } else {
             manifest.event_component.clone()
         };
+        let grants = Grants::everything(&controller);
         Self {
             controller,
             event_component,
             manifest,
-            grants: None,
+            grants,
             qps: 20.0,
             burst: 30,
             request_timeout: Duration::from_secs(10),

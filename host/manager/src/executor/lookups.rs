@@ -17,7 +17,7 @@ use super::{
     answer::Head,
     dead::{Identity, says_gone},
     request::segment,
-    rules::{check_segment, may_ask},
+    rules::{check_segment, grants_ask, may_ask},
     send::{METADATA, METADATA_LIST, Turn},
 };
 use crate::{
@@ -70,8 +70,13 @@ impl Shared {
     }
 
     async fn answer(self: &Arc<Self>, ask: &Ask) -> Result<String, Failure> {
+        let grants = &self.config.grants;
         may_ask(&self.config.manifest.lookups, ask, &self.registry)
-            .map_err(|reason| super::refused("Forbidden", reason))?;
+            .and_then(|()| grants_ask(grants, ask, &self.registry))
+            .map_err(|reason| {
+                grants.refuse("a lookup was", &grants.refusals.lookups, &reason);
+                super::refused("Forbidden", reason)
+            })?;
         if let Ask::Sign(sign) = ask {
             return self.sign(sign.clone()).await;
         }

@@ -35,7 +35,7 @@ use std::{any::Any, sync::Arc, time::Duration};
 use crate::{
     api::ApiClient,
     clock::SharedClock,
-    contract::{ActionResult, Answer, Failure, Lookup, Plan},
+    contract::{ActionOutcome, ActionResult, Answer, Failure, Lookup, Plan},
     entropy::Entropy,
     events::EventRecorder,
     key::Key,
@@ -94,6 +94,8 @@ pub struct Executed {
     pub failed: bool,
     /// Why nothing was sent at all: the plan asks for what it may not.
     pub invalid: Option<String>,
+    /// Whether that is so because of the operator's policy alone.
+    pub denied: bool,
     /// Whether the gate closed before all was sent.
     pub halted: bool,
     /// Whether the plan was only checked (see [`WriteGate::withholds`]).
@@ -154,9 +156,8 @@ impl Executor {
         view: &dyn SeenBy,
         gate: &Arc<dyn WriteGate>,
     ) -> Executed {
-        if let Err(reason) = self.check(&plan, view) {
-            tracing::warn!(controller = self.shared.config.controller, %key, reason, "refused a plan");
-            return Executed { failed: true, invalid: Some(reason), ..Executed::default() };
+        if let Err(invalid) = check::check(&plan, &self.shared.config, &self.shared.registry, view) {
+            return self.refuse_plan(key, &plan, invalid);
         }
         if gate.withholds() {
             return Executed { withheld: true, ..Executed::default() };
@@ -167,7 +168,27 @@ impl Executor {
     /// Whether a plan could be carried out, as far as that can be seen without
     /// carrying it out. The error says why not.
     pub fn check(&self, plan: &Plan, view: &dyn SeenBy) -> Result<(), String> {
-        check::check(plan, &self.shared.config, &self.shared.registry, view)
+        check::check(plan, &self.shared.config, &self.shared.registry, view).map_err(|invalid| invalid.reason)
+    }
+
+    /// Nothing is sent, and the module is told which of its actions is to blame.
+    fn refuse_plan(&self, key: &Key, plan: &Plan, invalid: check::Invalid) -> Executed {
+        let check::Invalid { reason, tag, forbidden, denied } = invalid;
+        tracing::warn!(controller = self.shared.config.controller, %key, reason, "refused a plan");
+        let grants = &self.shared.config.grants;
+        if forbidden {
+            grants.refusals.writes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+        let failure = refused(if forbidden { "Forbidden" } else { "Invalid" }, reason.clone());
+        let mut blamed = false;
+        let result = |action: &crate::contract::Action| {
+            let first = !blamed && tag.as_ref() == Some(&action.tag);
+            blamed |= first;
+            let result = if first { ActionOutcome::Failed(failure.clone()) } else { ActionOutcome::Skipped };
+            ActionResult { tag: action.tag.clone(), result }
+        };
+        let results = plan.steps.iter().flat_map(|step| &step.actions).map(result).collect();
+        Executed { failed: true, invalid: Some(reason), denied, results, ..Executed::default() }
     }
 
     /// Answers lookups, each with a request sent after this call began.

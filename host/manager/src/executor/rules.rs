@@ -4,8 +4,10 @@
 //! not declared is refused; a rule for every resource covers no subresource
 //! but the one it names.
 
+use super::check::place;
 use crate::{
     contract::{Ask, GroupResource, LookupRule, Verb, WriteRule},
+    grants::{Access, Grants, Place, request_of_path},
     registry::{Registry, is_wildcard},
 };
 
@@ -24,17 +26,20 @@ fn covers(rule: &GroupResource, resource: &GroupResource) -> bool {
     is_wildcard(rule) || (rule.group == resource.group && rule.resource == resource.resource)
 }
 
-/// Whether some rule allows a write.
+/// Whether some rule allows a write of the object of this name.
 pub(super) fn may_write(
     rules: &[WriteRule],
     resource: &GroupResource,
     subresource: &str,
+    name: &str,
     verb: &str,
 ) -> bool {
+    let allows = |declared: &String| match declared.split_once(':') {
+        Some((declared, only)) => declared == verb && only == name,
+        None => declared == verb,
+    };
     rules.iter().any(|rule| {
-        covers(&rule.resource, resource)
-            && rule.subresource == subresource
-            && rule.verbs.iter().any(|v| v == verb)
+        covers(&rule.resource, resource) && rule.subresource == subresource && rule.verbs.iter().any(allows)
     })
 }
 
@@ -61,9 +66,13 @@ pub(super) fn may_ask(rules: &[LookupRule], ask: &Ask, registry: &Registry) -> R
         }
         Ask::Raw(path) => {
             check_raw(path)?;
-            let allowed = rules
-                .iter()
-                .any(|rule| matches!(rule, LookupRule::Raw(prefix) if path.starts_with(prefix.as_str())));
+            // A prefix that ends before any resource is for discovery, not for
+            // every object of the cluster.
+            let resource = request_of_path(path).is_some();
+            let allowed = rules.iter().any(|rule| {
+                matches!(rule, LookupRule::Raw(prefix)
+                    if path.starts_with(prefix.as_str()) && (!resource || names_group(prefix)))
+            });
             (allowed, format!("raw {path}"))
         }
         Ask::Review(review) => {
@@ -78,6 +87,67 @@ pub(super) fn may_ask(rules: &[LookupRule], ask: &Ask, registry: &Registry) -> R
         }
     };
     if allowed { Ok(()) } else { Err(format!("the manifest declares no lookup that allows: {what}")) }
+}
+
+/// Whether a prefix names the group whose resources it is about.
+fn names_group(prefix: &str) -> bool {
+    let parts: Vec<&str> = prefix.split('/').skip(1).collect();
+    match parts.as_slice() {
+        ["apis", group, _, ..] => !group.is_empty(),
+        ["api", version, _, ..] => !version.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether the operator grants a lookup; the text says what he does not.
+pub(super) fn grants_ask(grants: &Grants, ask: &Ask, registry: &Registry) -> Result<(), String> {
+    if grants.is_open() {
+        return Ok(());
+    }
+    let granted = |access: Access<'_>, what: String| {
+        if grants.allow(&access) {
+            return Ok(());
+        }
+        Err(format!("the operator's policy does not grant {what}"))
+    };
+    let of = |verb, resource: &GroupResource, subresource: &str, place| {
+        let slash = if subresource.is_empty() { "" } else { "/" };
+        let what = format!("{verb} of {}{slash}{subresource}{}", show(resource), crate::grants::show(place));
+        granted(Access::Resource { verb, resource, subresource, place }, what)
+    };
+    let name = |number: u32| registry.name(number).ok_or(format!("there is no resource number {number}"));
+    match ask {
+        Ask::Get(get) => {
+            of("get", &name(get.resource)?, &get.subresource, place(registry, get.resource, &get.namespace))
+        }
+        Ask::List(list) => {
+            of("list", &name(list.resource)?, "", place(registry, list.resource, &list.namespace))
+        }
+        Ask::Raw(path) => match request_of_path(path) {
+            None => {
+                granted(Access::Path(path.split('?').next().unwrap_or_default()), format!("get of {path}"))
+            }
+            Some(request) => {
+                let place = match &request.namespace {
+                    Some(namespace) => Place::Namespace(namespace),
+                    // Nothing is known of resources that discovery does not list: the wider of the two.
+                    None => match registry.resolve(&request.resource) {
+                        Some(number) => place(registry, number, ""),
+                        None => Place::Everywhere,
+                    },
+                };
+                of(request.verb, &request.resource, &request.subresource, place)
+            }
+        },
+        Ask::Review(review) => {
+            let place = match review.namespace.as_str() {
+                "" => Place::Cluster,
+                namespace => Place::Namespace(namespace),
+            };
+            of("create", &review.resource, "", place)
+        }
+        Ask::Sign(sign) => granted(Access::Sign(&sign.key), format!("signing with {}", sign.key)),
+    }
 }
 
 /// Whether a raw path means what it says, so that comparing its beginning is
@@ -159,7 +229,7 @@ mod tests {
         ];
         for (group, name, subresource, verb, allowed) in cases {
             assert_eq!(
-                may_write(&rules, &resource(group, name), subresource, verb),
+                may_write(&rules, &resource(group, name), subresource, "x", verb),
                 allowed,
                 "{group}/{name}/{subresource} {verb}"
             );
@@ -183,6 +253,37 @@ mod tests {
         ] {
             assert!(ask(path).is_err(), "{path}");
         }
+    }
+
+    #[test]
+    fn a_prefix_for_discovery_reaches_no_objects() {
+        let registry = Registry::new();
+        let cases = [
+            ("/api", "/apis/apps/v1", true),
+            ("/api", "/api/v1/secrets", false),
+            ("/apis/", "/apis/apps/v1/deployments", false),
+            ("/apis/apps/v1/", "/apis/apps/v1/deployments", true),
+            ("/api/v1/namespaces/n/configmaps/c", "/api/v1/namespaces/n/configmaps/c", true),
+        ];
+        for (prefix, path, allowed) in cases {
+            let rules = [LookupRule::Raw(prefix.into())];
+            assert_eq!(
+                may_ask(&rules, &Ask::Raw(path.into()), &registry).is_ok(),
+                allowed,
+                "{prefix} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_verb_may_be_for_one_object_alone() {
+        let rules = [WriteRule {
+            resource: resource("", "pods"),
+            subresource: String::new(),
+            verbs: vec!["patch:one".into()],
+        }];
+        let may = |name: &str, verb: &str| may_write(&rules, &resource("", "pods"), "", name, verb);
+        assert!(may("one", "patch") && !may("two", "patch") && !may("one", "delete"));
     }
 
     #[test]

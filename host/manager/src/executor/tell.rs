@@ -5,8 +5,9 @@
 
 use super::run::Run;
 use crate::{
-    contract::Event,
+    contract::{Event, GroupResource},
     events::{Involved, Occurrence},
+    grants::{self, Access, Place},
 };
 
 impl Run<'_> {
@@ -14,6 +15,9 @@ impl Run<'_> {
     pub(super) fn record(&self, event: &Event, message: String) {
         let shared = &self.executor.shared;
         let about = &event.about;
+        if !self.may_tell(&about.namespace) {
+            return;
+        }
         let Some((api_version, kind)) = shared.registry.kind_of(about.resource) else {
             tracing::warn!(controller = shared.config.controller, key = %self.key, reason = event.reason, "no event: the cluster does not serve the resource it is about");
             return;
@@ -41,6 +45,26 @@ impl Run<'_> {
             message,
         };
         self.executor.events.record_through(occurrence, self.gate.clone());
+    }
+}
+
+impl Run<'_> {
+    /// Whether the operator lets the controller record events there.
+    fn may_tell(&self, namespace: &str) -> bool {
+        let grants = &self.executor.shared.config.grants;
+        if grants.is_open() {
+            return true;
+        }
+        let resource =
+            GroupResource { group: String::new(), version: "v1".into(), resource: "events".into() };
+        // Events about objects of the cluster are in the default namespace.
+        let place = Place::Namespace(if namespace.is_empty() { "default" } else { namespace });
+        if grants.allow(&Access::Resource { verb: "create", resource: &resource, subresource: "", place }) {
+            return true;
+        }
+        let reason = format!("the operator's policy does not grant create of events{}", grants::show(place));
+        grants.refuse("an event was", &grants.refusals.events, &reason);
+        false
     }
 }
 

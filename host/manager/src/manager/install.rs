@@ -287,7 +287,7 @@ impl Manager {
         let values = options::resolve(&manifest, &self.config.options).map_err(|e| e.to_string())?;
         let predecessor = current.map(Controller::current);
         let view = match &predecessor {
-            None => self.store.attach(&manifest, wake),
+            None => self.store.attach_granted(&manifest, wake, self.policies.grants(&manifest)),
             Some(old) => self.store.attach_successor(&old.view, &manifest, wake),
         }
         .map_err(|e| e.to_string())?;
@@ -295,6 +295,7 @@ impl Manager {
         config.qps = self.config.qps;
         config.burst = self.config.burst;
         config.signing = self.signing.clone();
+        config.grants = view.grants().clone();
         for rule in &manifest.lookups {
             if let LookupRule::Sign(key) = rule {
                 self.signing.check(key);

@@ -50,6 +50,7 @@ use crate::{
         Pass, WriteGate,
         signing::{self, KeyFiles},
     },
+    grants::Policies,
     informer::Informers,
     limits::LimitRules,
     recording::RecordingWriter,
@@ -127,6 +128,9 @@ pub enum Error {
         #[source]
         source: Box<connect::Error>,
     },
+    /// The policy cannot be used.
+    #[error(transparent)]
+    Policy(#[from] crate::grants::PolicyError),
     /// Nothing can be recorded.
     #[error("--record={}: cannot write there: {source}", dir.display())]
     Record {
@@ -165,6 +169,7 @@ pub struct Manager {
     shared: Arc<Shared>,
     signing: Arc<KeyFiles>,
     recording: Option<RecordingWriter>,
+    policies: Policies,
     controllers: Mutex<BTreeMap<String, Running>>,
     files: Mutex<Files>,
     stages: StageCounts,
@@ -196,6 +201,7 @@ impl Manager {
                 .map_err(|source| Error::Record { dir, source })
         });
         let recorder = record.transpose()?;
+        let policies = Policies::open(config.oversight.policy.as_deref())?;
         let cancel = CancellationToken::new();
         let engine = Engine::new(config.engine.clone())?;
         let (events, recording) =
@@ -241,6 +247,7 @@ impl Manager {
             server,
             signing: Arc::new(signing),
             recording: recorder,
+            policies,
             started: config.clock.now(),
             api,
             registry,
@@ -265,6 +272,10 @@ impl Manager {
         let follower = tokio::spawn(manager.clone().follow_directory(to_do));
         manager.background.lock().push(follower);
         manager.follow_shadows();
+        if manager.config.oversight.policy.is_some() {
+            let following = tokio::spawn(manager.clone().follow_policy());
+            manager.background.lock().push(following);
+        }
         Ok(manager)
     }
 
@@ -335,6 +346,7 @@ impl Manager {
             leases: self.election.status(),
             resources,
             recording: self.recording.as_ref().map(RecordingWriter::status),
+            policy_trouble: self.policies.trouble(),
         }
     }
 

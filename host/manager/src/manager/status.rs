@@ -52,6 +52,9 @@ pub struct Status {
     /// What is recorded, if anything is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<RecordStatus>,
+    /// Why the newest policy is not in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_trouble: Option<String>,
 }
 
 /// A file that could not be used.
@@ -173,6 +176,9 @@ impl Status {
         }
         if let Some(trouble) = &self.trouble {
             let _ = writeln!(text, "\nthe API server does not answer: {trouble}");
+        }
+        if let Some(trouble) = &self.policy_trouble {
+            let _ = writeln!(text, "\nthe policy read before stays in force: {trouble}");
         }
         if let Some(recording) = &self.recording {
             let _ = writeln!(

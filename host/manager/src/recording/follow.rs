@@ -7,7 +7,7 @@
 
 use std::{
     any::Any,
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, Weak, atomic::Ordering},
 };
 
 use parking_lot::Mutex;
@@ -74,20 +74,20 @@ impl Stream {
 /// Records the reconciles of one controller.
 pub(super) struct Recorder {
     pub(super) shared: Arc<Shared>,
-    /// The version that was seen last.
-    pub(super) current: Mutex<Option<(std::sync::Weak<Loaded>, Arc<Stream>)>>,
+    /// The versions at work: one, or two while a candidate has a share of the keys.
+    pub(super) versions: Mutex<Vec<(Weak<Loaded>, Arc<Stream>)>>,
 }
 
 impl Recorder {
     fn stream(&self, loaded: &Arc<Loaded>) -> Arc<Stream> {
-        let mut current = self.current.lock();
-        if let Some((known, stream)) = &*current
-            && std::ptr::eq(known.as_ptr(), Arc::as_ptr(loaded))
-        {
+        let mut versions = self.versions.lock();
+        let known = versions.iter().find(|(known, _)| std::ptr::eq(known.as_ptr(), Arc::as_ptr(loaded)));
+        if let Some((_, stream)) = known {
             return stream.clone();
         }
+        versions.retain(|(known, _)| known.strong_count() > 0);
         let stream = Arc::new(Stream::new(self.shared.streams.fetch_add(1, Ordering::Relaxed) + 1));
-        *current = Some((Arc::downgrade(loaded), stream.clone()));
+        versions.push((Arc::downgrade(loaded), stream.clone()));
         self.shared.send(Message::Module {
             module: stream.number,
             hash: loaded.module.hash().to_owned(),

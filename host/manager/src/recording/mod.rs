@@ -164,7 +164,7 @@ impl RecordingWriter {
 
     /// Who takes notes of one controller.
     pub fn observer(&self) -> Arc<dyn Observer> {
-        Arc::new(Recorder { shared: self.shared.clone(), current: Mutex::default() })
+        Arc::new(Recorder { shared: self.shared.clone(), versions: Mutex::default() })
     }
 
     /// Its counters.

@@ -164,7 +164,7 @@ fn each_file_stands_alone_and_the_oldest_make_room() {
     let most = 1 << 20;
     let writer = start(dir.path(), most);
     let mut noise = 1u64;
-    for n in 0..600 {
+    for n in 0..2000 {
         // Nothing that compresses well.
         let list = (0..40)
             .map(|id| {
@@ -193,7 +193,7 @@ fn each_file_stands_alone_and_the_oldest_make_room() {
         }
     }
     let (all, _) = read(dir.path());
-    assert_eq!(all.last().unwrap().key.name, "599");
+    assert_eq!(all.last().unwrap().key.name, "1999");
     assert!(
         all.windows(2)
             .all(|two| two[0].key.name.parse::<u32>().unwrap() + 1 == two[1].key.name.parse::<u32>().unwrap())

@@ -33,7 +33,10 @@ mod table;
 mod tests;
 mod words;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering},
+};
 
 use parking_lot::RwLock;
 use tokio::sync::watch;
@@ -141,14 +144,34 @@ impl Store {
     /// Numbers of the resources that are to be cached, absent ones included.
     pub fn wanted(&self) -> Vec<u32> {
         let inner = self.inner.read();
-        let mut wanted: BTreeSet<u32> = inner.modules.iter().flat_map(|module| module.numbers()).collect();
+        let mut wanted = BTreeSet::new();
+        for module in &inner.modules {
+            wanted.extend(module.numbers().filter(|number| module.is_granted(&self.registry, *number)));
+        }
         if inner.modules.iter().any(|module| module.wildcard.is_some()) {
             let all = self.registry.all();
+            let readers: Vec<_> = inner.modules.iter().filter(|module| module.wildcard.is_some()).collect();
+            let granted =
+                |number: u32| readers.iter().any(|module| module.is_granted(&self.registry, number));
             wanted.extend(
-                all.iter().map(|info| info.number).filter(|number| self.registry.in_wildcard(*number)),
+                all.iter()
+                    .map(|info| info.number)
+                    .filter(|number| self.registry.in_wildcard(*number) && granted(*number)),
             );
         }
         wanted.into_iter().collect()
+    }
+
+    /// Takes note that modules are granted other things than before. Whoever
+    /// changed that wakes their keys.
+    pub fn grants_changed(&self) {
+        let inner = self.inner.read();
+        for module in &inner.modules {
+            let ready = module.missing(&inner, &self.registry).next().is_none();
+            module.ready.store(ready, Ordering::Release);
+        }
+        drop(inner);
+        self.wanted.send_modify(|tick| *tick += 1);
     }
 
     /// Ticks when [`Store::wanted`] or the generation of a [`PruneSpec`] may

@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     contract::{GroupResource, Manifest, ObjectRef, SyncState},
+    grants::{Grants, Place},
     key::{Cause, Key, Wake},
     registry::{Registry, is_wildcard},
 };
@@ -44,11 +45,18 @@ pub(super) struct Module {
     singles: Vec<(u32, Arc<str>)>,
     source_names: Vec<String>,
     selectors: Mutex<HashMap<String, Arc<Selector>>>,
+    pub(super) grants: Arc<Grants>,
 }
 
 impl Module {
     pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
         self.reads.iter().map(|(number, _)| *number)
+    }
+
+    /// Whether the operator lets it read a resource at all.
+    pub(super) fn is_granted(&self, registry: &Registry, resource: u32) -> bool {
+        self.grants.is_open()
+            || registry.name(resource).is_none_or(|name| self.grants.allow_read(&name, Place::Somewhere))
     }
 
     /// Whether the manifest names a resource, or every one.
@@ -73,6 +81,8 @@ impl Module {
             .filter(|(_, optional)| !optional)
             .map(|(number, _)| *number)
             .filter(move |number| !synced(number))
+            // What is not granted never comes; reading it says so.
+            .filter(move |number| self.is_granted(registry, *number))
     }
 
     /// How it reads a resource.
@@ -174,6 +184,16 @@ impl Store {
         manifest: &Manifest,
         wake: Arc<dyn Wake>,
     ) -> Result<Arc<ModuleView>, StoreError> {
+        self.attach_granted(manifest, wake, Grants::everything(&manifest.name))
+    }
+
+    /// Attaches a module that may read only what it is granted.
+    pub fn attach_granted(
+        self: &Arc<Self>,
+        manifest: &Manifest,
+        wake: Arc<dyn Wake>,
+        grants: Arc<Grants>,
+    ) -> Result<Arc<ModuleView>, StoreError> {
         let plan = Plan::new(manifest, &self.registry)?;
         let mut guard = self.inner.write();
         let inner = &mut *guard;
@@ -188,6 +208,7 @@ impl Store {
             singles: plan.singles,
             source_names: manifest.sources.iter().map(|source| source.name.clone()).collect(),
             selectors: Mutex::default(),
+            grants,
         });
         for read in plan.reads {
             let number = read.number;
@@ -222,7 +243,7 @@ impl Store {
         manifest: &Manifest,
         wake: Arc<dyn Wake>,
     ) -> Result<Arc<ModuleView>, StoreError> {
-        let view = self.attach(manifest, wake)?;
+        let view = self.attach_granted(manifest, wake, old.module.grants.clone())?;
         view.adopt(old);
         Ok(view)
     }
@@ -267,9 +288,10 @@ impl Store {
 }
 
 impl Reads {
-    /// Whether something that the module may read could not be read yet.
+    /// Whether a read was refused for no fault of the module: it has not synced
+    /// yet, or the operator does not grant it.
     pub fn waits(&self) -> bool {
-        !self.refused.is_empty()
+        self.denied || !self.refused.is_empty()
     }
 }
 
@@ -278,6 +300,22 @@ impl ModuleView {
     /// optional, has synced with all declared fields.
     pub fn is_ready(&self) -> bool {
         self.module.missing(&self.store.inner.read(), &self.store.registry).next().is_none()
+    }
+
+    /// What the module is granted.
+    pub fn grants(&self) -> &Arc<Grants> {
+        &self.module.grants
+    }
+
+    /// Whether the operator leaves the module a key. Keys that are no objects
+    /// belong to nobody's namespace.
+    pub fn may_reconcile(&self, key: &Key) -> bool {
+        let grants = &self.module.grants;
+        if grants.is_open() || key.resource == 0 {
+            return true;
+        }
+        let place = if key.namespace.is_empty() { Place::Cluster } else { Place::Namespace(&key.namespace) };
+        self.store.registry.name(key.resource).is_none_or(|name| grants.allow_read(&name, place))
     }
 
     /// Numbers of the resources that keep the module from being ready.
@@ -330,7 +368,7 @@ impl ModuleView {
     /// meantime wakes it at once. Unless `finished`, the reads of its last
     /// finished reconcile stay as well.
     pub fn commit(&self, key: &Key, reads: Reads, finished: bool) {
-        let Reads { interests, pin, resources, refused } = reads;
+        let Reads { interests, pin, resources, refused, denied: _ } = reads;
         let registry = &self.store.registry;
         let mut wake = false;
         {

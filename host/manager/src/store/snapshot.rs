@@ -21,6 +21,7 @@ use super::{
 use crate::{
     contract::{ObjectRef, Query, ResourceInfo, ResourceSet, SyncState},
     engine::SnapshotHost,
+    grants::Place,
     key::Key,
 };
 
@@ -32,6 +33,8 @@ pub struct Reads {
     pub(super) resources: Option<u32>,
     /// Declared resources that could not be read yet.
     pub(super) refused: Vec<u32>,
+    /// Whether the operator does not grant something that was read.
+    pub(super) denied: bool,
 }
 
 /// What a pinned generation looked like, as one round sees it.
@@ -42,6 +45,7 @@ pub struct Snapshot {
     interests: Vec<Interest>,
     resources: Option<(u32, Arc<[ResourceInfo]>)>,
     refused: Vec<u32>,
+    denied: bool,
     past: Past,
 }
 
@@ -61,6 +65,8 @@ enum Access<'a> {
     /// It is optional, and there is none.
     Empty,
     Refused(String),
+    /// The operator does not grant it.
+    Denied(String),
 }
 
 impl Past {
@@ -119,8 +125,16 @@ impl Snapshot {
         let pin = store.history.pin(inner.generation);
         let past = Past { until: inner.generation, ..Past::default() };
         let interests = Vec::with_capacity(4);
-        let mut snapshot =
-            Self { view, pin, primary: None, interests, resources: None, refused: Vec::new(), past };
+        let mut snapshot = Self {
+            view,
+            pin,
+            primary: None,
+            interests,
+            resources: None,
+            refused: Vec::new(),
+            denied: false,
+            past,
+        };
         if key.resource != 0 {
             // A refusal is noted, and the key comes again for it.
             snapshot.primary =
@@ -138,8 +152,16 @@ impl Snapshot {
         let mut past = Past { until: pin.generation, ..Past::default() };
         past.follow(&inner, &view, &pin);
         let interests = Vec::new();
-        let mut snapshot =
-            Self { view, pin, primary: None, interests, resources: None, refused: Vec::new(), past };
+        let mut snapshot = Self {
+            view,
+            pin,
+            primary: None,
+            interests,
+            resources: None,
+            refused: Vec::new(),
+            denied: false,
+            past,
+        };
         if key.resource != 0 {
             snapshot.primary =
                 snapshot.look_up(&inner, key.resource, &key.namespace, &key.name).unwrap_or_default();
@@ -154,11 +176,31 @@ impl Snapshot {
 
     /// Ends the round.
     pub fn into_reads(self) -> Reads {
-        let Self { pin, interests, resources, refused, .. } = self;
-        Reads { interests, pin, resources: resources.map(|(version, _)| version), refused }
+        let Self { pin, interests, resources, refused, denied, .. } = self;
+        Reads { interests, pin, resources: resources.map(|(version, _)| version), refused, denied }
     }
 
-    fn access<'a>(&self, inner: &'a Inner, resource: u32) -> Access<'a> {
+    /// Where objects of a resource are, in the words of grants.
+    fn place<'n>(&self, resource: u32, namespace: Option<&'n str>) -> Place<'n> {
+        match namespace.filter(|namespace| !namespace.is_empty()) {
+            Some(namespace) => Place::Namespace(namespace),
+            None if self.view.store.registry.namespaced(resource) => Place::Everywhere,
+            None => Place::Cluster,
+        }
+    }
+
+    /// Why the operator does not let the module read there; none if he does.
+    fn denied(&self, resource: u32, namespace: Option<&str>) -> Option<String> {
+        let grants = &self.view.module.grants;
+        if grants.is_open() {
+            return None;
+        }
+        let name = self.view.store.registry.name(resource)?;
+        let place = self.place(resource, namespace);
+        (!grants.allow_read(&name, place)).then(|| grants.no_read(&name, place))
+    }
+
+    fn access<'a>(&self, inner: &'a Inner, resource: u32, namespace: Option<&str>) -> Access<'a> {
         let store = &self.view.store;
         let module = &self.view.module;
         let name = || match store.registry.name(resource) {
@@ -167,6 +209,11 @@ impl Snapshot {
             None => format!("resource number {resource}"),
         };
         let state = store.registry.state(resource);
+        if module.declares(resource)
+            && let Some(reason) = self.denied(resource, namespace)
+        {
+            return Access::Denied(reason);
+        }
         let Some(reader) = module.reader(&inner.objects, resource) else {
             if module.wildcard.is_none() || store.registry.info(resource).is_none() {
                 return Access::Refused(format!(
@@ -191,8 +238,20 @@ impl Snapshot {
     }
 
     fn refuse<T>(&mut self, resource: u32, reason: String) -> Result<T, String> {
-        self.refused.extend(self.view.module.declares(resource).then_some(resource));
+        if self.view.module.declares(resource) {
+            self.refused.push(resource);
+        } else {
+            let grants = &self.view.module.grants;
+            grants.refuse("a read that the manifest does not declare was", &grants.refusals.reads, &reason);
+        }
         self.interests.push(Interest::new(&Point::Refused { resource }));
+        Err(reason)
+    }
+
+    fn deny<T>(&mut self, reason: String) -> Result<T, String> {
+        self.denied = true;
+        let grants = &self.view.module.grants;
+        grants.refuse("a read was", &grants.refusals.reads, &reason);
         Err(reason)
     }
 
@@ -203,9 +262,10 @@ impl Snapshot {
         namespace: &str,
         name: &str,
     ) -> Result<Option<ObjectRef>, String> {
-        let view = match self.access(inner, resource) {
+        let view = match self.access(inner, resource, Some(namespace)) {
             Access::Readable(reader) => Some(reader.view),
             Access::Empty => None,
+            Access::Denied(reason) => return self.deny(reason),
             Access::Refused(reason) => return self.refuse(resource, reason),
         };
         self.interests.push(Interest::new(&Point::Name { resource, namespace, name }));
@@ -355,6 +415,9 @@ impl Snapshot {
                     }
                 };
                 let query = matcher(index);
+                if let Some(reason) = self.denied_in_part(inner, namespace) {
+                    return self.deny(reason);
+                }
                 self.list_all(inner, &query, &mut found);
                 self.subscribe(ANY, &query);
                 return Ok(found);
@@ -363,9 +426,10 @@ impl Snapshot {
         let single = matches!(query.resources, ResourceSet::One(_));
         for &number in numbers {
             let reader = self.view.module.reader(&inner.objects, number);
-            let view = match self.access(inner, number) {
+            let view = match self.access(inner, number, namespace) {
                 Access::Readable(reader) => Some(reader.view),
                 Access::Empty => None,
+                Access::Denied(reason) => return self.deny(reason),
                 // Of several, those not synced are left out; an undeclared one is a mistake.
                 Access::Refused(_) if !single && reader.is_some() => None,
                 Access::Refused(reason) => return self.refuse(number, reason),
@@ -380,9 +444,25 @@ impl Snapshot {
         Ok(found)
     }
 
+    /// Why a list over every resource would leave something out without a word:
+    /// a resource that is granted in some namespaces, and not in all that the
+    /// list is about. What is granted nowhere is none of the module's resources.
+    fn denied_in_part(&self, inner: &Inner, namespace: Option<&str>) -> Option<String> {
+        let module = &self.view.module;
+        if module.grants.is_open() {
+            return None;
+        }
+        let read =
+            inner.objects.tables.keys().filter(|number| module.reader(&inner.objects, **number).is_some());
+        read.filter(|number| module.is_granted(&self.view.store.registry, **number))
+            // A namespace holds nothing that is outside of namespaces.
+            .filter(|number| namespace.is_none() || self.view.store.registry.namespaced(**number))
+            .find_map(|number| self.denied(*number, namespace))
+    }
+
     fn list_all(&self, inner: &Inner, query: &Matcher<'_>, found: &mut Vec<ObjectRef>) {
         let module = &self.view.module;
-        let readable = |(number, _): (&u32, &_)| match self.access(inner, *number) {
+        let readable = |(number, _): (&u32, &_)| match self.access(inner, *number, query.namespace) {
             Access::Readable(reader) => Some((*number, reader.view)),
             _ => None,
         };

@@ -5,7 +5,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::kit::*;
-use crate::contract::*;
+use crate::{
+    contract::*,
+    grants::{Entry, Grants, Rule},
+};
 
 fn get(kit: &Kit, name: &str) -> Ask {
     Ask::Get(GetLookup {
@@ -132,4 +135,59 @@ async fn a_get_of_a_uid_is_answered_from_memory_once_it_is_gone() {
     let sent: Vec<_> =
         kit.lines().iter().map(|line| line.rsplit('/').next().unwrap_or_default().to_owned()).collect();
     assert_eq!(sent, ["a", "b", "a"], "equal ones are shared, and only what lives is asked for again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lookups_are_cut_by_the_operator_on_every_path() {
+    let rule = |change: fn(&mut Rule)| {
+        let mut rule = Rule::default();
+        change(&mut rule);
+        rule
+    };
+    let deny = vec![
+        rule(|r| {
+            r.resources = Some(vec!["things.example.com".into()]);
+            r.namespaces = Some(vec!["closed".into()]);
+        }),
+        rule(|r| r.resources = Some(vec!["pods.metrics.example".into()])),
+        rule(|r| r.paths = Some(vec!["/apis/metrics.example/v1".into()])),
+        rule(|r| r.keys = Some(vec!["ca".into()])),
+    ];
+    let grants = Grants::with("thing-controller", vec![Entry { name: "*".into(), allow: None, deny }]);
+    let kit = Kit::with(|config| config.grants = grants.clone(), |_| ok(json!({})));
+    let things = |namespace: &str| {
+        Ask::List(ListLookup {
+            resource: kit.things,
+            namespace: namespace.into(),
+            labels: String::new(),
+            fields: String::new(),
+            limit: 0,
+            continue_from: String::new(),
+            metadata_only: false,
+        })
+    };
+    let raw = |path: &str| Ask::Raw(path.into());
+    let refused = [
+        things("closed"),
+        // Part of it is closed.
+        things(""),
+        raw("/apis/metrics.example/v1/namespaces/open/pods"),
+        raw("/apis/metrics.example/v1/pods/a?x=y"),
+        raw("/apis/metrics.example/v1?x=y"),
+        Ask::Sign(SignLookup { key: "ca".into(), what: SignWhat::Token("{}".into()) }),
+    ];
+    let granted = [things("open"), get(&kit, "a"), raw("/apis/metrics.example/v1/nodes")];
+    let count = refused.len();
+    let asks = refused.into_iter().chain(granted).map(|ask| lookup("x", ask)).collect();
+    let answers = kit.executor.look_up(asks).await;
+    for (n, answer) in answers.iter().enumerate() {
+        let refused = answer.result.as_ref().err().map(|failure| failure.message.as_str());
+        assert_eq!(
+            refused.is_some_and(|said| said.starts_with("the operator's policy does not grant")),
+            n < count,
+            "{n}: {refused:?}"
+        );
+    }
+    assert_eq!(grants.counts().lookups, count as u64);
+    assert_eq!(kit.lines().len(), 3);
 }

@@ -11,7 +11,10 @@ use std::{
 use serde_json::json;
 
 use super::kit::*;
-use crate::contract::*;
+use crate::{
+    contract::*,
+    grants::{Entry, Grants, Rule},
+};
 
 fn tags(results: &[ActionResult]) -> Vec<(&str, &str)> {
     let word = |outcome: &ActionOutcome| match outcome {
@@ -68,9 +71,34 @@ async fn a_plan_that_makes_no_sense_is_not_begun() {
 
 #[tokio::test(start_paused = true)]
 async fn the_operator_may_grant_less() {
-    let kit = Kit::with(|config| config.grants = Some(vec![]), |_| ok(json!({})));
-    let executed = kit.act(kit.action("a", delete())).await;
-    assert!(executed.invalid.unwrap().contains("operator does not grant delete"));
+    let no_deletes = Entry {
+        name: "*".into(),
+        allow: None,
+        deny: vec![Rule { verbs: Some(vec!["delete".into(), "deletecollection".into()]), ..Rule::default() }],
+    };
+    let grants = Grants::with("thing-controller", vec![no_deletes]);
+    let kit = Kit::with(|config| config.grants = grants.clone(), |_| ok(json!({})));
+    let all = CollectionOptions {
+        propagation: None,
+        grace_seconds: None,
+        labels: String::new(),
+        fields: String::new(),
+    };
+    let collection = Action { name: String::new(), ..kit.action("", Verb::DeleteCollection(all)) };
+    for (n, action) in [kit.action("a", delete()), collection].into_iter().enumerate() {
+        let tag = action.tag.clone();
+        let executed = kit.run(vec![step(vec![kit.action("b", create(json!({"name": "b"}))), action])]).await;
+        assert!(
+            executed.denied && executed.invalid.unwrap().contains("operator's policy does not grant delete")
+        );
+        // The module is told which of its actions is to blame.
+        assert_eq!(tags(&executed.results), [("b!", "skipped"), (tag.as_str(), "failed")]);
+        assert_eq!(grants.counts().writes, n as u64 + 1);
+    }
+    assert!(kit.lines().is_empty(), "nothing was sent");
+    let status =
+        Action { subresource: "status".into(), ..kit.action("a", patch(PatchKind::Merge, json!({}))) };
+    assert!(kit.act(status).await.invalid.is_none());
 }
 
 #[tokio::test(start_paused = true)]
