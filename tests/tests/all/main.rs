@@ -1,6 +1,7 @@
 //! The integration tests: one binary.
 
 mod architecture;
+mod cluster;
 mod gadgets;
 mod kube_rs;
 mod grants;
