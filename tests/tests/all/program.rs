@@ -149,7 +149,7 @@ fn a_running_demo_is_swapped_rolled_back_and_reloaded_by_hand() -> anyhow::Resul
         std::thread::sleep(Duration::from_millis(50));
     }
     ensure!(is_swapped()?, "not swapped");
-    let (done, said) = rollback("ttl-controller")?;
+    let (done, said) = rollback("ttl")?;
     ensure!(done && said.contains("is refused until"), "{said}");
     ensure!(!is_swapped()?, "not rolled back: {}", status()?);
     ensure!(status()?["modules"][0]["stage"] == "rolledBack", "{}", status()?);

@@ -53,7 +53,7 @@ impl ControlArgs {
 /// Flags of `rollback`.
 #[derive(clap::Args)]
 pub struct RollbackArgs {
-    /// The controller, by its full name.
+    /// The controller, by its name or short name.
     name: String,
     #[command(flatten)]
     control: ControlArgs,

@@ -252,14 +252,18 @@ impl Manager {
     }
 
     pub(super) fn on_rollback(self: &Arc<Self>, name: &str, reply: oneshot::Sender<Result<String, String>>) {
-        let Some(controller) = self.controller(name) else {
+        let named = self.controllers.lock().values().find_map(|one| {
+            let aliases = &one.controller.current().module.manifest().aliases;
+            aliases.iter().any(|alias| alias == name).then(|| one.controller.clone())
+        });
+        let Some(controller) = self.controller(name).or(named) else {
             let all: Vec<_> = self.controllers.lock().keys().cloned().collect();
             let _ = reply.send(Err(format!("no controller {name:?} runs; there are {}", all.join(", "))));
             return;
         };
         let reason = "the operator asked for it (coxswain rollback)".to_owned();
         if let Err((why_not, Some(reply))) = self.go_back(&controller, reason, Some(reply)) {
-            let _ = reply.send(Err(format!("{name}: {why_not}")));
+            let _ = reply.send(Err(format!("{}: {why_not}", controller.name())));
         }
     }
 
@@ -276,7 +280,7 @@ impl Manager {
         let before = self.controllers.lock().get_mut(name).and_then(|running| running.history.pop());
         let Some(before) = before else {
             let why_not = format!(
-                "there is no version to go back to: {} ({}) is the first one that ran",
+                "there is no version to go back to: {} ({}) is the oldest one that is kept",
                 current.module.manifest().version,
                 short(current.module.hash())
             );

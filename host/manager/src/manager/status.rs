@@ -138,11 +138,11 @@ impl Status {
         let _ = writeln!(text, "\n{}", rows.next().unwrap_or_default());
         for (c, row) in self.controllers.iter().zip(rows) {
             let _ = writeln!(text, "{row}");
-            let _ = writeln!(
-                text,
-                "    since {}, swapped {} times, rolled back {}",
-                c.since, c.swaps, c.rollbacks
-            );
+            let rolled_back = match c.rollbacks {
+                0 => String::new(),
+                times => format!(", rolled back {times}"),
+            };
+            let _ = writeln!(text, "    since {}, swapped {} times{rolled_back}", c.since, c.swaps);
             if !c.leads {
                 let _ = writeln!(text, "    stands by");
             }
