@@ -253,8 +253,8 @@ impl Manager {
 
     pub(super) fn on_rollback(self: &Arc<Self>, name: &str, reply: oneshot::Sender<Result<String, String>>) {
         let named = self.controllers.lock().values().find_map(|one| {
-            let aliases = &one.controller.current().module.manifest().aliases;
-            aliases.iter().any(|alias| alias == name).then(|| one.controller.clone())
+            let manifest = one.controller.current().module.manifest().clone();
+            manifest.aliases.iter().any(|alias| alias == name).then(|| one.controller.clone())
         });
         let Some(controller) = self.controller(name).or(named) else {
             let all: Vec<_> = self.controllers.lock().keys().cloned().collect();
