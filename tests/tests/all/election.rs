@@ -154,7 +154,9 @@ impl Field {
             .stdout(Stdio::null())
             .stderr(File::create(&log)?)
             .spawn()
-            .with_context(|| format!("{} is not there; build it with `make build`", built_program().display()))?;
+            .with_context(|| {
+                format!("{} is not there; build it with `make build`", built_program().display())
+            })?;
         self.processes.push(Process { child, log });
         Ok(())
     }
@@ -180,14 +182,18 @@ impl Field {
         while !holds() {
             if begun.elapsed() > LIMIT {
                 let logs: Vec<_> = self.processes.iter().map(Process::log).collect();
-                bail!("after {LIMIT:?} still not: {what}; leases {:?}\n{}", leases(&self.cluster.api()), logs.join("\n---\n"));
+                bail!(
+                    "after {LIMIT:?} still not: {what}; leases {:?}\n{}",
+                    leases(&self.cluster.api()),
+                    logs.join("\n---\n")
+                );
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         Ok(begun.elapsed())
     }
 
-    fn target(name: &str) -> Target {
+    fn target(name: &str) -> Target<'_> {
         Target::new("apps/v1", "deployments").in_namespace("default").named(name)
     }
 
@@ -210,7 +216,9 @@ impl Field {
         self.cluster.api().get(&Self::target(name)).is_ok_and(|object| {
             let status = &object["status"];
             status["observedGeneration"] == object["metadata"]["generation"]
-                && ["replicas", "updatedReplicas", "readyReplicas"].iter().all(|f| status[*f] == json!(replicas))
+                && ["replicas", "updatedReplicas", "readyReplicas"]
+                    .iter()
+                    .all(|f| status[*f] == json!(replicas))
         })
     }
 
@@ -378,7 +386,11 @@ async fn a_clean_stop_hands_over_and_a_restart_after_a_kill_waits_for_no_lease()
     ensure!(wrote < Duration::from_secs(8), "a restart took {wrote:?}");
     field.until("three is out", || field.is_done("three", 3)).await?;
     ensure_lines(&field.unled())?;
-    ensure!(field.processes[1].log().contains("taking its lease over at once"), "{}", field.processes[1].log());
+    ensure!(
+        field.processes[1].log().contains("taking its lease over at once"),
+        "{}",
+        field.processes[1].log()
+    );
     field.stop().await;
     Ok(())
 }

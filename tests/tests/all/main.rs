@@ -2,6 +2,7 @@
 
 mod architecture;
 mod cluster;
+mod election;
 mod gadgets;
 mod kube_rs;
 mod grants;

@@ -70,6 +70,9 @@ impl Request {
 impl Rest {
     /// Answers a request.
     pub async fn handle(self: &Arc<Self>, request: Request) -> Result<Response, Cut> {
+        if let Some(witness) = self.witness.get() {
+            witness(&request);
+        }
         let verdict = self.faults.judge(&request).await;
         match verdict {
             Verdict::Pass => Ok(self.answer(request).await),

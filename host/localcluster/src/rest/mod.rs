@@ -65,7 +65,11 @@ pub struct Rest {
     /// Resources of few objects, parsed, each as of a version.
     few: Mutex<HashMap<strategy::StorageId, (u64, Arc<Vec<Value>>)>>,
     extra_admin: OnceLock<AdminHandler>,
+    witness: OnceLock<Witness>,
 }
+
+/// Is shown each request as it arrives.
+pub type Witness = Box<dyn Fn(&Request) + Send + Sync>;
 
 /// What a [`Rest`] is made of.
 pub struct RestConfig {
@@ -117,8 +121,17 @@ impl Rest {
             policies: Policies::default(),
             few: Mutex::default(),
             extra_admin: OnceLock::new(),
+            witness: OnceLock::new(),
         };
         Arc::new(rest)
+    }
+
+    /// Has each request shown to a witness from now on, before anything comes of
+    /// it. There can be one.
+    pub fn set_witness(&self, witness: Witness) {
+        if self.witness.set(witness).is_err() {
+            tracing::warn!("there is a witness of the requests already; the first one stays");
+        }
     }
 
     /// The kinds served.
