@@ -242,6 +242,7 @@ pub fn manager_config(kube: kube::Config, controllers_dir: &Path) -> Config {
         observers: Vec::new(),
         oversight: Default::default(),
         election: None,
+        operating: Default::default(),
     }
 }
 

@@ -53,6 +53,7 @@ impl Controller for BootstrapSigner {
         Declaration::new("bootstrap-signer-controller")
             .alias("bootstrapsigner")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("bootstrap-signer")
             .off_by_default()
             .concurrency(1, "")
             .keys_single(CLUSTER_INFO)

@@ -59,6 +59,7 @@ impl Controller for CsrApproving {
         Declaration::new("certificatesigningrequest-approving-controller")
             .alias("csrapproving")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("certificate-controller")
             .keys_objects("certificatesigningrequests", &[CERTIFICATE_SIGNING_REQUESTS])
             .read::<SigningRequest>()
             .read::<Asking>()

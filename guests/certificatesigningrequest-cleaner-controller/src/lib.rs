@@ -43,6 +43,7 @@ impl Controller for CsrCleaner {
         Declaration::new("certificatesigningrequest-cleaner-controller")
             .alias("csrcleaner")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("certificate-controller")
             .keys_objects("certificatesigningrequests", &[CERTIFICATE_SIGNING_REQUESTS])
             .read::<SigningRequest>()
             .write(CERTIFICATE_SIGNING_REQUESTS, "", &["delete"])

@@ -33,6 +33,7 @@ impl Controller for CsrSigning {
         let mut declaration = Declaration::new("certificatesigningrequest-signing-controller")
             .alias("csrsigning")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("certificate-controller")
             .keys_objects("certificatesigningrequests", &[CERTIFICATE_SIGNING_REQUESTS])
             .read::<SigningRequest>()
             .write(CERTIFICATE_SIGNING_REQUESTS, "status", &["patch"])

@@ -42,6 +42,7 @@ impl Controller for DaemonSetController {
         Declaration::new("daemonset-controller")
             .alias("daemonset")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("daemon-set-controller")
             .state_format(1, &[])
             .concurrency(2, "concurrent-daemonset-syncs")
             .keys_objects("daemonsets", &[DAEMON_SETS])

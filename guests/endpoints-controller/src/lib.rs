@@ -40,6 +40,7 @@ impl Controller for EndpointsController {
         Declaration::new("endpoints-controller")
             .alias("endpoint")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("endpoint-controller")
             .state_format(1, &[])
             .event_component("endpoint-controller")
             .concurrency(5, "concurrent-endpoint-syncs")

@@ -35,6 +35,7 @@ impl Controller for EndpointSliceMirroringController {
         Declaration::new("endpointslice-mirroring-controller")
             .alias("endpointslicemirroring")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("endpointslicemirroring-controller")
             .state_format(1, &[])
             .event_component("endpoint-slice-mirroring-controller")
             .concurrency(5, "mirroring-concurrent-service-endpoint-syncs")

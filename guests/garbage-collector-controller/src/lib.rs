@@ -63,6 +63,7 @@ impl Controller for GarbageCollector {
         Declaration::new("garbage-collector-controller")
             .alias("garbagecollector")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("generic-garbage-collector")
             .concurrency(20, "concurrent-gc-syncs")
             .client_limits(2, 1)
             .keys_indexed("objects", &[EVERY], &["owner", "deleting"])

@@ -48,6 +48,7 @@ impl Controller for HorizontalPodAutoscalerController {
         let declaration = Declaration::new("horizontal-pod-autoscaler-controller")
             .alias("horizontalpodautoscaling")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("horizontal-pod-autoscaler")
             .state_format(1, &[])
             .event_component("horizontal-pod-autoscaler")
             .concurrency(5, "concurrent-horizontal-pod-autoscaler-syncs")

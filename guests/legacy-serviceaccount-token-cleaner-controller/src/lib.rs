@@ -34,6 +34,7 @@ impl Controller for LegacyTokenCleaner {
         Declaration::new("legacy-serviceaccount-token-cleaner-controller")
             .alias("legacy-service-account-token-cleaner")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("legacy-service-account-token-cleaner")
             .concurrency(1, "")
             // Other Secrets have no such annotation, and so are no keys.
             .keys_indexed("token-secrets", &[SECRETS], &[INDEX])

@@ -51,6 +51,7 @@ impl Controller for NodeIpamController {
         let declared = Declaration::new("node-ipam-controller")
             .alias("nodeipam")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("node-controller")
             .event_component("cidrAllocator")
             .state_format(1, &[])
             .keys_single("cluster")

@@ -48,6 +48,7 @@ impl Controller for NodeLifecycleController {
         let declared = Declaration::new("node-lifecycle-controller")
             .alias("nodelifecycle")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("node-controller")
             .event_component("node-controller")
             .state_format(1, &[])
             .concurrency(8, "")

@@ -41,6 +41,7 @@ impl Controller for PersistentVolumeAttachDetachController {
         let declaration = Declaration::new("persistentvolume-attach-detach-controller")
             .alias("attachdetach")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("attachdetach-controller")
             .state_format(1, &[])
             .event_component("attachdetach-controller")
             .keys(NODE_SOURCE, KeyKind::Objects(vec![NODES.to_wire()]), true)

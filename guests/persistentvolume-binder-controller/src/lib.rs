@@ -53,6 +53,7 @@ impl Controller for PersistentVolumeBinderController {
         let declaration = Declaration::new("persistentvolume-binder-controller")
             .alias("persistentvolume-binder")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("persistent-volume-binder")
             .state_format(1, &[])
             .event_component("persistentvolume-controller")
             .concurrency(1, "")

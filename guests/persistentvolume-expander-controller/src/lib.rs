@@ -31,6 +31,7 @@ impl Controller for PersistentVolumeExpanderController {
         Declaration::new("persistentvolume-expander-controller")
             .alias("persistentvolume-expander")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("expand-controller")
             .state_format(1, &[])
             .event_component("volume_expand")
             .concurrency(10, "")

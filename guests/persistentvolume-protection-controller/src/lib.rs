@@ -51,6 +51,7 @@ impl Controller for PersistentVolumeProtectionController {
         Declaration::new("persistentvolume-protection-controller")
             .alias("pv-protection")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("pv-protection-controller")
             .concurrency(1, "")
             .keys_objects("persistentvolumes", &[PERSISTENT_VOLUMES])
             .read::<Volume>()

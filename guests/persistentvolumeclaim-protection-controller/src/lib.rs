@@ -29,6 +29,7 @@ impl Controller for PersistentVolumeClaimProtectionController {
         Declaration::new("persistentvolumeclaim-protection-controller")
             .alias("pvc-protection")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("pvc-protection-controller")
             .concurrency(1, "")
             .keys_objects("persistentvolumeclaims", &[PERSISTENT_VOLUME_CLAIMS])
             .read::<Claim>()

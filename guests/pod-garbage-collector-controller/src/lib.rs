@@ -50,6 +50,7 @@ impl Controller for PodGarbageCollector {
         Declaration::new("pod-garbage-collector-controller")
             .alias("podgc")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("pod-garbage-collector")
             .state_format(1, &[])
             .keys_single(TERMINATED)
             .keys_indexed(DELETING, &[PODS], &["deleting"])

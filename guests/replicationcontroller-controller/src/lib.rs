@@ -23,6 +23,7 @@ impl Controller for ReplicationControllerController {
         Declaration::new("replicationcontroller-controller")
             .alias("replicationcontroller")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("replication-controller")
             .event_component("replication-controller")
             .state_format(1, &[])
             .concurrency(5, "concurrent-rc-syncs")

@@ -30,6 +30,7 @@ impl Controller for ResourceClaimController {
         Declaration::new("resourceclaim-controller")
             .alias("resource-claim-controller")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("resource-claim-controller")
             .event_component("resource_claim")
             .concurrency(10, "concurrent-resourceclaim-syncs")
             .keys_indexed(POD_SOURCE, &[PODS], &[POD_INDEX])

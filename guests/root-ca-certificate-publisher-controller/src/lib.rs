@@ -53,6 +53,7 @@ impl Controller for RootCaCertificatePublisher {
         Declaration::new("root-ca-certificate-publisher-controller")
             .alias("root-ca-cert-publisher")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("root-ca-cert-publisher")
             .keys_objects("namespaces", &[NAMESPACES])
             .read::<Namespace>()
             .read::<ConfigMap>()

@@ -16,7 +16,7 @@ fn scenarios() {
 #[test]
 fn it_takes_the_content_of_a_file() {
     let manifest = manifest_of::<RootCaCertificatePublisher>();
-    let [option] = manifest.options.as_slice() else { panic!("{:?}", manifest.options) };
+    let [_, option] = manifest.options.as_slice() else { panic!("{:?}", manifest.options) };
     assert_eq!(
         (option.name.as_str(), option.kind, option.default.as_str()),
         ("root-ca-file", OptionKind::File, "")

@@ -202,6 +202,15 @@ impl Declaration {
         self.option("controllers", OptionKind::TextList, &off, "this controller runs only where it is named")
     }
 
+    /// The service account in `kube-system` that the controller writes as where
+    /// the manager runs with `--use-service-account-credentials`. Without this
+    /// it has the controller's name; an empty one is the manager itself. The
+    /// host reads the default of this option.
+    pub fn service_account(self, name: &str) -> Self {
+        let help = "the controller writes as this service account of kube-system";
+        self.option("use-service-account-credentials", OptionKind::Text, name, help)
+    }
+
     /// The manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest

@@ -24,6 +24,7 @@ impl Controller for ServiceCidrController {
     fn declare() -> Declaration {
         Declaration::new(NAME)
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("service-cidrs-controller")
             .concurrency(5, "")
             .keys_objects("servicecidrs", &[SERVICE_CIDRS])
             .read::<ServiceCidr>()

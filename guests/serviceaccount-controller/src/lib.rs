@@ -36,6 +36,7 @@ impl Controller for ServiceAccountController {
         Declaration::new("serviceaccount-controller")
             .alias("serviceaccount")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("service-account-controller")
             .keys_objects("namespaces", &[NAMESPACES])
             .read::<Namespace>()
             .read::<ServiceAccount>()

@@ -42,6 +42,7 @@ impl Controller for ServiceAccountToken {
         Declaration::new("serviceaccount-token-controller")
             .alias("serviceaccount-token")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("")
             .state_format(1, &[])
             .concurrency(5, "concurrent-serviceaccount-token-syncs")
             // Other Secrets have no such annotation, and so are no keys.

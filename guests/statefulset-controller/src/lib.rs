@@ -68,9 +68,9 @@ impl Controller for StatefulSetController {
             .lookup_get(CONTROLLER_REVISIONS, "")
             .option(
                 gates::OPTION,
-                OptionKind::Text,
-                "",
-                "Features to switch on or off: MaxUnavailableStatefulSet=true.",
+                OptionKind::TextList,
+                "MaxUnavailableStatefulSet=false",
+                "Features to switch on or off.",
             )
     }
 

@@ -35,6 +35,7 @@ impl Controller for TaintEvictionController {
     fn declare() -> Declaration {
         Declaration::new("taint-eviction-controller")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("node-controller")
             .state_format(1, &[])
             .concurrency(8, "")
             .keys_objects("nodes", &[NODES])

@@ -42,6 +42,7 @@ impl Controller for TokenCleaner {
         Declaration::new("token-cleaner-controller")
             .alias("tokencleaner")
             .version(env!("CARGO_PKG_VERSION"))
+            .service_account("token-cleaner")
             .off_by_default()
             .concurrency(1, "")
             // Secrets that never end are no keys.

@@ -4,14 +4,23 @@
 //! and more become a [`Failure`] in the contract's form; so do requests that
 //! got no answer, with status 0.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU16, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use kube::client::Body;
 
-use crate::contract::{Cause, Failure, GroupResource};
+use crate::{
+    contract::{Cause, Failure, GroupResource},
+    credentials::Account,
+};
 
 /// Path of a collection: `/api/v1/namespaces/ns/pods`. An empty namespace gives
 /// the path over all namespaces.
@@ -101,6 +110,10 @@ pub struct ApiClient {
     client: kube::Client,
     user_agent: http::HeaderValue,
     read_only: bool,
+    /// Whose tokens go with each request, if not the kube client knows them.
+    account: Option<Arc<Account>>,
+    /// The refusal that was last told of: 401, 403, or 0 for none.
+    told: Arc<AtomicU16>,
 }
 
 impl ApiClient {
@@ -108,12 +121,13 @@ impl ApiClient {
     pub fn new(client: kube::Client, user_agent: &str) -> Self {
         let user_agent = http::HeaderValue::from_str(user_agent)
             .unwrap_or_else(|_| http::HeaderValue::from_static("coxswain"));
-        Self { client, user_agent, read_only: false }
+        Self { client, user_agent, read_only: false, account: None, told: Arc::default() }
     }
 
     /// The same connection under another user agent.
     pub fn with_user_agent(&self, user_agent: &str) -> Self {
-        Self { read_only: self.read_only, ..Self::new(self.client.clone(), user_agent) }
+        let other = Self::new(self.client.clone(), user_agent);
+        Self { read_only: self.read_only, account: self.account.clone(), ..other }
     }
 
     /// The same client, unable to change anything: whatever is neither a GET nor
@@ -121,6 +135,48 @@ impl ApiClient {
     #[must_use]
     pub fn read_only(self) -> Self {
         Self { read_only: true, ..self }
+    }
+
+    /// The same connection with the tokens of a service account.
+    pub fn with_account(&self, account: Arc<Account>) -> Self {
+        Self { account: Some(account), ..self.clone() }
+    }
+
+    /// Says once who is refused what, since whoever runs the manager can mend it.
+    fn tell(&self, status: StatusCode, what: &str, message: &str) {
+        let refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        if !refusal {
+            if status.is_success() && self.told.load(Ordering::Relaxed) == 401 {
+                self.told.store(0, Ordering::Relaxed);
+            }
+            return;
+        }
+        if self.told.swap(status.as_u16(), Ordering::Relaxed) == status.as_u16() {
+            return;
+        }
+        let client = self.user_agent.to_str().unwrap_or_default();
+        if status == StatusCode::UNAUTHORIZED {
+            tracing::warn!(client, what, "the API server does not accept our credentials (401): {message}");
+        } else {
+            tracing::warn!(
+                client,
+                what,
+                "the API server forbids a request (403): {message}; `coxswain rbac` prints the roles that the modules need"
+            );
+        }
+    }
+
+    async fn ask(&self, mut request: Request<Body>) -> Result<http::Response<Body>, ApiError> {
+        let Some(account) = &self.account else {
+            return self.client.send(request).await.map_err(|e| ApiError::no_answer(describe(&e)));
+        };
+        let authorization = account.authorization().await?;
+        request.headers_mut().insert(header::AUTHORIZATION, authorization.clone());
+        let response = self.client.send(request).await.map_err(|e| ApiError::no_answer(describe(&e)))?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            account.refused(&authorization).await;
+        }
+        Ok(response)
     }
 
     fn build(
@@ -153,14 +209,18 @@ impl ApiClient {
         body: Bytes,
         timeout: Duration,
     ) -> Result<Response, ApiError> {
+        let what = format!("{method} {path}");
         let request = self.build(method, path, headers, body)?;
         let work = async {
-            let response = self.client.send(request).await.map_err(|e| ApiError::no_answer(describe(&e)))?;
+            let response = self.ask(request).await?;
             let (parts, body) = response.into_parts();
             let body = body.collect().await.map_err(|e| ApiError::no_answer(describe(&e)))?.to_bytes();
             if parts.status.as_u16() >= 400 {
-                Err(refusal(parts.status, &parts.headers, &body))
+                let error = refusal(parts.status, &parts.headers, &body);
+                self.tell(parts.status, &what, &error.failure.message);
+                Err(error)
             } else {
+                self.tell(parts.status, &what, "");
                 Ok(Response { status: parts.status, headers: parts.headers, body })
             }
         };
@@ -183,8 +243,8 @@ impl ApiClient {
         timeout: Duration,
     ) -> Result<http::Response<Body>, ApiError> {
         let request = self.build(Method::GET, path, &[(header::ACCEPT, accept)], Bytes::new())?;
-        let response = match tokio::time::timeout(timeout, self.client.send(request)).await {
-            Ok(answer) => answer.map_err(|e| ApiError::no_answer(describe(&e)))?,
+        let response = match tokio::time::timeout(timeout, self.ask(request)).await {
+            Ok(answer) => answer?,
             Err(_) => return Err(ApiError::no_answer(format!("no answer within {timeout:?}"))),
         };
         if response.status().as_u16() < 400 {
@@ -192,7 +252,9 @@ impl ApiClient {
         }
         let (parts, body) = response.into_parts();
         let body = body.collect().await.map_err(|e| ApiError::no_answer(describe(&e)))?.to_bytes();
-        Err(refusal(parts.status, &parts.headers, &body))
+        let error = refusal(parts.status, &parts.headers, &body);
+        self.tell(parts.status, &format!("GET {path}"), &error.failure.message);
+        Err(error)
     }
 }
 

@@ -2,10 +2,12 @@
 
 mod architecture;
 mod cluster;
+mod credentials;
 mod election;
+mod flags;
 mod gadgets;
-mod kube_rs;
 mod grants;
+mod kube_rs;
 mod kubectl;
 mod loading;
 mod misbehave;

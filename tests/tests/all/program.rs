@@ -89,7 +89,7 @@ fn a_reader_that_has_gone_is_no_reason_to_panic() -> anyhow::Result<()> {
 fn what_cannot_run_says_why_and_ends() -> anyhow::Result<()> {
     for (arguments, wanted) in [
         (vec!["run", "--kubeconfig", "/nowhere/config"], "there is no kubeconfig at /nowhere/config"),
-        (vec!["run", "--a=1", "--a=2"], "--a is given twice"),
+        (vec!["run", "--feature-gates=One"], "expected NAME=true or NAME=false"),
         (vec!["inspect", "/nowhere/x.wasm"], "/nowhere/x.wasm"),
         (vec!["demo", "--controllers-dir", "/nowhere"], "build them with `make build`"),
     ] {

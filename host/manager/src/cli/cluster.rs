@@ -28,7 +28,7 @@ pub struct Args {
 #[derive(clap::Args)]
 pub struct ClusterArgs {
     /// Directory for the kubeconfig and certificates. Default: one in the
-    /// temporary directory, named after the process.
+    /// temporary directory, removed at the end.
     #[arg(long)]
     pub dir: Option<PathBuf>,
     /// Simulated nodes.
@@ -71,12 +71,22 @@ pub struct ClusterArgs {
 pub struct Running {
     pub cluster: Cluster,
     cancel: CancellationToken,
+    /// Goes with the cluster.
+    _temporary: Option<tempfile::TempDir>,
 }
 
 impl ClusterArgs {
     /// Starts the cluster and its nodes.
     pub async fn start(&self) -> anyhow::Result<Running> {
-        let unnamed = || std::env::temp_dir().join(format!("coxswain-{}", std::process::id()));
+        let (dir, temporary) = match &self.dir {
+            // What is printed is used elsewhere.
+            Some(dir) => (std::path::absolute(dir)?, None),
+            None => {
+                let made = tempfile::Builder::new().prefix("coxswain-").tempdir();
+                let made = made.context("cannot make a temporary directory; name one with --dir")?;
+                (made.path().to_owned(), Some(made))
+            }
+        };
         let config = ClusterConfig {
             address: self.bind,
             port: self.port,
@@ -84,7 +94,7 @@ impl ClusterArgs {
             data_dir: self.data_dir.clone(),
             admin: self.admin,
             authorization: self.authorization_mode,
-            ..ClusterConfig::new(self.dir.clone().unwrap_or_else(unnamed))
+            ..ClusterConfig::new(dir)
         };
         let cluster = Cluster::start(config).await.context("the embedded cluster did not start")?;
         let cancel = CancellationToken::new();
@@ -99,7 +109,7 @@ impl ClusterArgs {
             .add_count("node-", self.nodes)
             .await
             .map_err(|status| anyhow::anyhow!("the simulated nodes did not come up: {}", status.message))?;
-        Ok(Running { cluster, cancel })
+        Ok(Running { cluster, cancel, _temporary: temporary })
     }
 }
 
@@ -113,7 +123,7 @@ impl Running {
 
 /// Runs a cluster until it is interrupted.
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
-    args.log.init();
+    args.log.init()?;
     super::runtime()?.block_on(async {
         let running = args.cluster.start().await?;
         let kubeconfig = running.cluster.kubeconfig_path().display().to_string();

@@ -3,13 +3,10 @@
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, bail};
-use coxswain::{
-    manager::{Given, Manager},
-    serve,
-};
+use coxswain::{manager::Manager, serve};
 use tokio_util::sync::CancellationToken;
 
-use super::{LogArgs, cluster::ClusterArgs, control, flags, run::ManagerArgs};
+use super::{LogArgs, cluster::ClusterArgs, control, flags::Rest, flags::gates, run::ManagerArgs, startup};
 
 /// How long the controllers may take to be loaded and ready. A first start
 /// compiles every module.
@@ -33,12 +30,13 @@ pub struct Args {
 }
 
 /// Runs a cluster and the manager until interrupted.
-pub fn main(args: Args, options: Given) -> anyhow::Result<ExitCode> {
-    args.log.init();
-    super::runtime()?.block_on(run(args, options))
+pub fn main(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
+    args.log.init()?;
+    super::runtime()?.block_on(run(args, rest))
 }
 
-async fn run(args: Args, mut options: Given) -> anyhow::Result<ExitCode> {
+async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
+    let gates = args.manager.startup.gates()?;
     let controllers_dir = args.controllers_dir.clone().unwrap_or_else(super::default_controllers_dir);
     if !controllers_dir.is_dir() {
         bail!(
@@ -51,19 +49,24 @@ async fn run(args: Args, mut options: Given) -> anyhow::Result<ExitCode> {
     let running = args.cluster.start().await?;
     let kubeconfig = running.cluster.kubeconfig_path().to_owned();
     // The cluster's own authority is what its controllers sign with and publish.
+    let mut options = rest.given.clone();
+    gates::hand_over(&gates, &mut options);
     let pki = kubeconfig.with_file_name("pki");
     for (flag, file) in [
         ("root-ca-file", "ca.crt"),
         ("cluster-signing-cert-file", "ca.crt"),
         ("cluster-signing-key-file", "ca.key"),
     ] {
-        options.entry(flag.to_owned()).or_insert_with(|| pki.join(file).display().to_string());
+        if !options.contains(flag) {
+            options.set(flag, pki.join(file).display().to_string());
+        }
     }
     let file = kube::config::Kubeconfig::read_from(&kubeconfig)?;
     let mut kube = kube::Config::from_custom_kubeconfig(file, &Default::default()).await?;
     kube.read_timeout = None;
     // Nobody else uses this API server: it needs no protection from us.
-    let config = args.manager.config(kube, controllers_dir.clone(), options.clone(), 0.0, 0);
+    let mut config = args.manager.config(kube, controllers_dir.clone(), options, 0.0, 0);
+    config.operating.flags = rest.effective.clone();
     let manager = Manager::start(config).await?;
     let cancel = CancellationToken::new();
     let status = match status_address {
@@ -77,8 +80,14 @@ async fn run(args: Args, mut options: Given) -> anyhow::Result<ExitCode> {
     let socket = kubeconfig.with_file_name("control.sock");
     let control = args.manager.control.start(Some(socket), &manager, &cancel).await;
     control::reload_on_hangup(&manager)?;
-    let ready = tokio::select! {
-        ready = tokio::time::timeout(READY, manager.ready()) => ready.is_ok(),
+    let selection = args.manager.selection();
+    let ready = async {
+        let admitted = startup::admit(&manager, &controllers_dir, &selection, &gates, &rest).await;
+        let ready = admitted && tokio::time::timeout(READY, manager.ready()).await.is_ok();
+        (admitted, ready)
+    };
+    let (admitted, ready) = tokio::select! {
+        answer = ready => answer,
         done = super::interrupted() => {
             done?;
             manager.shutdown().await;
@@ -86,7 +95,11 @@ async fn run(args: Args, mut options: Given) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
     };
-    flags::report_unused(&options, &manager.known_flags());
+    if !admitted {
+        manager.shutdown().await;
+        running.shutdown().await;
+        return Ok(ExitCode::FAILURE);
+    }
     if !ready {
         tracing::warn!("not all controllers are ready after {READY:?}; `coxswain status` says why");
     }

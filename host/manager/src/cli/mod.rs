@@ -18,6 +18,8 @@ mod election;
 mod flags;
 mod inspect;
 mod limits;
+mod list_flags;
+mod logging;
 mod oversight;
 mod plan;
 mod rbac;
@@ -25,17 +27,19 @@ mod replay;
 mod rollout;
 mod run;
 mod shadow;
+mod startup;
 mod status;
 mod test;
 
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
-use coxswain::{engine, telemetry};
+use coxswain::engine;
+use logging::LogArgs;
 
 /// A Kubernetes controller manager whose controllers are WebAssembly components.
 #[derive(Parser)]
-#[command(name = "coxswain", version, about, max_term_width = 100)]
+#[command(name = "coxswain", version, propagate_version = true, about, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -65,28 +69,8 @@ enum Command {
     Replay(replay::Args),
     /// Play scenarios with a module, and compare what it plans.
     Test(test::Args),
-}
-
-/// How to log.
-#[derive(clap::Args)]
-struct LogArgs {
-    /// Form of the log.
-    #[arg(long = "logging-format", value_enum, default_value = "text", global = true)]
-    format: telemetry::LogFormat,
-    /// Detail of the log: from 4 on details, from 6 on everything. RUST_LOG wins.
-    #[arg(short = 'v', long = "v", default_value_t = 0, global = true)]
-    verbosity: u8,
-}
-
-impl LogArgs {
-    fn init(&self) {
-        self.init_from("info");
-    }
-
-    /// Logs what is at least of this level where the user says nothing else.
-    fn init_from(&self, least: &str) {
-        telemetry::init(self.format, self.verbosity, least);
-    }
+    /// Which flags the controllers bring, and what becomes of kube-controller-manager's.
+    Flags(list_flags::Args),
 }
 
 /// Runs the program.
@@ -102,24 +86,22 @@ pub fn main() -> ExitCode {
     if first.is_some_and(|arg| arg.starts_with('-') && !own.contains(&arg)) {
         args.insert(1, "run".into());
     }
-    // Options of controllers become flags, and only the modules know them.
-    let extra = if args.get(1).is_some_and(|arg| matches!(arg.as_str(), "run" | "plan" | "demo")) {
-        flags::split_off_unknown(&mut args)
-    } else {
-        Ok(coxswain::manager::Given::new())
-    };
-    let extra = match extra {
-        Ok(extra) => extra,
-        Err(error) => {
+    let (cli, rest) = match flags::read(args) {
+        Ok(read) => read,
+        Err(flags::Error::Ours(error)) => {
             eprintln!("error: {error}");
-            return ExitCode::from(2);
+            return ExitCode::FAILURE;
+        }
+        Err(flags::Error::Clap(error)) => {
+            let _ = error.print();
+            // As kube-controller-manager has it: there is no other failure than 1.
+            return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
         }
     };
-    let cli = Cli::parse_from(args);
     let result = match cli.command {
-        Command::Run(args) => run::main(args, extra),
-        Command::Plan(args) => plan::main(args, extra),
-        Command::Demo(args) => demo::main(args, extra),
+        Command::Run(args) => run::main(args, rest),
+        Command::Plan(args) => plan::main(args, rest),
+        Command::Demo(args) => demo::main(args, rest),
         Command::Cluster(args) => cluster::main(args),
         Command::Status(args) => status::main(args),
         Command::Shadow(args) => shadow::main(args),
@@ -128,6 +110,7 @@ pub fn main() -> ExitCode {
         Command::Rbac(args) => rbac::main(args),
         Command::Replay(args) => replay::main(args),
         Command::Test(args) => test::main(args),
+        Command::Flags(args) => list_flags::main(args),
     };
     match result {
         Ok(code) => code,

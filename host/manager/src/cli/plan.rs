@@ -3,11 +3,11 @@
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use coxswain::{
-    manager::{Given, Manager},
+    manager::Manager,
     preview::{Preview, Watcher},
 };
 
-use super::{flags, run};
+use super::{flags::Rest, flags::gates, run, startup};
 
 /// What the exit code means, for `--help`.
 const EXIT_CODES: &str = "\
@@ -34,35 +34,41 @@ pub struct Args {
     timeout: Duration,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed: Option<jiff::SignedDuration> = text.parse().ok();
-    let parsed = parsed.and_then(|duration| Duration::try_from(duration).ok());
-    parsed.filter(|d| !d.is_zero()).ok_or_else(|| "expected a duration such as 30s, 5m or 1h30m".to_owned())
+fn duration(text: &str) -> Result<Duration, &'static str> {
+    let duration = coxswain::goflag::duration(text)?;
+    if duration.is_zero() { Err("expected more than 0") } else { Ok(duration) }
 }
 
 /// Finds out what would be done, and prints it.
-pub fn main(args: Args, options: Given) -> anyhow::Result<ExitCode> {
-    args.run.init_log("error");
-    super::runtime()?.block_on(plan(args, options))
+pub fn main(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
+    args.run.init_log("error")?;
+    super::runtime()?.block_on(plan(args, rest))
 }
 
-async fn plan(args: Args, options: Given) -> anyhow::Result<ExitCode> {
+async fn plan(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     let preview = Arc::new(Preview::default());
-    let given = options.clone();
+    let gates = args.run.manager.startup.gates()?;
+    let mut options = rest.given.clone();
+    gates::hand_over(&gates, &mut options);
     // Held until the end: modules may look at it again.
     let (mut config, _authority) = args.run.config(options).await?;
     config.gate = preview.clone();
     config.observers = vec![Arc::new(Watcher(preview.clone()))];
+    let dir = config.controllers_dir.clone();
     let manager = Manager::start(config).await?;
+    let selection = args.run.manager.selection();
+    let found = async {
+        if !startup::admit(&manager, &dir, &selection, &gates, &rest).await {
+            anyhow::bail!("nothing was looked at");
+        }
+        manager.preview(&preview, args.timeout).await.map_err(anyhow::Error::msg)
+    };
     let found = tokio::select! {
-        found = manager.preview(&preview, args.timeout) => found.map_err(anyhow::Error::msg),
+        found = found => found,
         done = super::interrupted() => Err(done.err().unwrap_or_else(|| anyhow::anyhow!("interrupted"))),
     };
-    flags::report_unused(&given, &manager.known_flags());
-    let selection = args.run.check_selection(&manager);
     manager.shutdown().await;
     let mut report = found?;
-    selection?;
     if let Some(namespace) = &args.namespace {
         report.retain_namespace(namespace);
     }

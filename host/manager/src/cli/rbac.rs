@@ -4,6 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, bail};
 use coxswain::{
+    credentials,
     engine::{Engine, EngineConfig},
     rbac::{Holder, Leases},
 };
@@ -22,6 +23,10 @@ pub struct Args {
     /// The service account that the manager runs as.
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = "kube-system/coxswain", value_parser = parse_account)]
     service_account: (String, String),
+    /// Bind roles to the service accounts too that controllers work as under this
+    /// flag of `coxswain run`.
+    #[arg(long)]
+    use_service_account_credentials: bool,
     /// Whether leaders are elected, as by `coxswain run`.
     #[arg(long, default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     leader_elect: bool,
@@ -63,7 +68,14 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         if args.leader_elect_per_controller {
             leases.push(format!("{}-{}", args.leader_elect_resource_name, manifest.name));
         }
-        let (role, binding) = holder.for_module(manifest);
+        let (role, mut binding) = holder.for_module(manifest);
+        let account = credentials::account(manifest).filter(|_| args.use_service_account_credentials);
+        if let Some(name) = account {
+            let mut subject = binding.subjects.iter().flatten().next().cloned().unwrap_or_default();
+            subject.name = name.to_owned();
+            subject.namespace = Some(credentials::NAMESPACE.to_owned());
+            binding.subjects.get_or_insert_default().push(subject);
+        }
         documents.extend([yaml(&role)?, yaml(&binding)?]);
     }
     if args.leader_elect {

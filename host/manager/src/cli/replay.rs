@@ -48,7 +48,7 @@ pub struct Args {
 
 /// Replays and says what differs.
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
-    args.log.init();
+    args.log.init()?;
     let bytes =
         std::fs::read(&args.module).with_context(|| format!("cannot read {}", args.module.display()))?;
     let recording = Recording::open(&args.recording)?;

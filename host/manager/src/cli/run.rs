@@ -1,6 +1,12 @@
 //! `coxswain run`.
 
-use std::{net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context, bail};
 use coxswain::{
@@ -13,20 +19,17 @@ use coxswain::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    LogArgs, control, control::ControlArgs, election::ElectionArgs, flags, limits::LimitArgs,
-    oversight::OversightArgs, rollout::RolloutArgs,
+    LogArgs, control, control::ControlArgs, election::ElectionArgs, flags::Rest, flags::gates,
+    limits::LimitArgs, oversight::OversightArgs, rollout::RolloutArgs, startup,
 };
 
 /// Where `coxswain run` and `coxswain status` meet unless told otherwise.
 pub const STATUS_ADDRESS: &str = "127.0.0.1:7257";
 
-/// How long the first loading of modules may take before names and flags that
-/// none of them has are reported.
-const FIRST_LOAD: Duration = Duration::from_secs(30);
-
 /// Flags of `run`. Options of the controllers are flags too: `coxswain inspect
 /// FILE` lists them.
 #[derive(clap::Args)]
+#[command(next_help_heading = "API server")]
 pub struct Args {
     /// Path of a kubeconfig. Default: $KUBECONFIG, ~/.kube/config, or the pod's
     /// own service account.
@@ -39,7 +42,7 @@ pub struct Args {
     #[arg(long)]
     master: Option<String>,
     /// Directory of controller modules (*.wasm), followed while running.
-    #[arg(long, env = "COXSWAIN_CONTROLLERS_DIR")]
+    #[arg(long, env = "COXSWAIN_CONTROLLERS_DIR", help_heading = "Controllers")]
     controllers_dir: Option<PathBuf>,
     #[command(flatten)]
     pub manager: ManagerArgs,
@@ -47,12 +50,19 @@ pub struct Args {
     election: ElectionArgs,
     #[command(flatten)]
     log: LogArgs,
+    /// List the flags that the controllers bring, and end.
+    #[arg(long, help_heading = "Controllers")]
+    help_controllers: bool,
 }
 
 impl Args {
     /// Starts logging; what is logged unless the user says otherwise is `least`.
-    pub fn init_log(&self, least: &str) {
-        self.log.init_from(least);
+    ///
+    /// # Errors
+    ///
+    /// Flags contradict each other.
+    pub fn init_log(&self, least: &str) -> anyhow::Result<()> {
+        self.log.init_from(least)
     }
 
     /// The settings of a manager, and a file that they name and that has to be
@@ -64,33 +74,19 @@ impl Args {
         let kube = kube_config(self).await?;
         let authority = default_root_ca(self, &mut options)?;
         let controllers_dir = self.controllers_dir.clone().unwrap_or_else(super::default_controllers_dir);
-        Ok((self.manager.config(kube, controllers_dir, options, 20.0, 30), authority))
-    }
-
-    /// An error if `--controllers` names what no module is called, or selects nothing.
-    pub fn check_selection(&self, manager: &Manager) -> anyhow::Result<()> {
-        let known = manager.known_names();
-        let selection = Selection::parse(&self.manager.controllers);
-        if let Some(name) = selection.unknown(&known).first() {
-            bail!("--controllers: no module is called {name:?}; the directory has {}", known.join(", "));
-        }
-        if !known.iter().any(|name| selection.selects(name, &[])) {
-            let dir = self.controllers_dir.clone().unwrap_or_else(super::default_controllers_dir);
-            bail!(
-                "there is no controller to run at {}; say where they are with --controllers-dir",
-                dir.display()
-            );
-        }
-        Ok(())
+        let mut config = self.manager.config(kube, controllers_dir, options, 20.0, 30);
+        config.operating.authority = authority_file(self)?;
+        Ok((config, authority))
     }
 }
 
 /// Flags that `run` and `demo` share.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Controllers")]
 pub struct ManagerArgs {
     /// Controllers to run: `*` is all, `name` that one, `-name` not that one.
     #[arg(long, default_value = "*", allow_hyphen_values = true)]
-    controllers: String,
+    controllers: Vec<String>,
     /// Requests a second for each controller; 0 or less lifts the limit.
     #[arg(long, allow_hyphen_values = true)]
     kube_api_qps: Option<f64>,
@@ -111,6 +107,8 @@ pub struct ManagerArgs {
     rollout: RolloutArgs,
     #[command(flatten)]
     pub control: ControlArgs,
+    #[command(flatten)]
+    pub startup: startup::StartupArgs,
 }
 
 impl ManagerArgs {
@@ -130,7 +128,7 @@ impl ManagerArgs {
         Config {
             kube,
             controllers_dir,
-            selection: Selection::parse(&self.controllers),
+            selection: self.selection(),
             options,
             qps: self.kube_api_qps.unwrap_or(qps),
             burst: self.kube_api_burst.unwrap_or(burst),
@@ -144,7 +142,13 @@ impl ManagerArgs {
             observers: Vec::new(),
             oversight: self.oversight.settings(),
             election: None,
+            operating: self.startup.operating(None),
         }
+    }
+
+    /// Which controllers run.
+    pub fn selection(&self) -> Selection {
+        Selection::parse(&self.controllers.join(","))
     }
 
     /// The status endpoint's address; none if it is off.
@@ -161,19 +165,27 @@ impl ManagerArgs {
 }
 
 /// Runs the manager until it is interrupted.
-pub fn main(args: Args, options: Given) -> anyhow::Result<ExitCode> {
-    args.log.init();
-    super::runtime()?.block_on(run(args, options))
+pub fn main(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
+    args.log.init()?;
+    if args.help_controllers {
+        let dir = args.controllers_dir.unwrap_or_else(super::default_controllers_dir);
+        return super::list_flags::help_controllers(&dir);
+    }
+    super::runtime()?.block_on(run(args, rest))
 }
 
-async fn run(args: Args, options: Given) -> anyhow::Result<ExitCode> {
+async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
+    let gates = args.manager.startup.gates()?;
     let election = args.election.config()?;
-    let given = options.clone();
+    let mut options = rest.given.clone();
+    gates::hand_over(&gates, &mut options);
     // Held until the end: modules may look at it again.
     let (mut config, _authority) = args.config(options).await?;
+    config.operating.flags = rest.effective.clone();
     config.election = election;
     let status_address = args.manager.status_address(STATUS_ADDRESS)?;
-    tracing::info!(server = %config.kube.cluster_url, controllers_dir = %config.controllers_dir.display(), "coxswain {} starts", env!("CARGO_PKG_VERSION"));
+    let controllers_dir = config.controllers_dir.clone();
+    tracing::info!(server = %config.kube.cluster_url, controllers_dir = %controllers_dir.display(), "coxswain {} starts", env!("CARGO_PKG_VERSION"));
     let manager = Manager::start(config).await?;
     let cancel = CancellationToken::new();
     if let Some(address) = status_address {
@@ -187,71 +199,73 @@ async fn run(args: Args, options: Given) -> anyhow::Result<ExitCode> {
     }
     let _control = args.manager.control.start(None, &manager, &cancel).await;
     control::reload_on_hangup(&manager)?;
-    let failed = tokio::select! {
-        failed = check_selection(&manager, &args, &given) => failed,
-        done = super::interrupted() => { done?; false }
+    let selection = args.manager.selection();
+    let run = async {
+        if !startup::admit(&manager, &controllers_dir, &selection, &gates, &rest).await {
+            return false;
+        }
+        for name in args.manager.limits.rules().unknown(&manager.known_names()) {
+            tracing::warn!("--limit: no module is called {name:?}; the limit has no effect");
+        }
+        std::future::pending().await
+    };
+    let good = tokio::select! {
+        admitted = run => admitted,
+        done = super::interrupted() => { done?; true }
         reason = manager.election().lost() => {
             tracing::error!("{reason}; ending, so that a new process can stand by (--leader-elect-on-loss=standby goes on instead)");
-            true
+            false
         }
     };
-    if !failed {
+    if good {
         tracing::info!("stopping");
     }
     manager.shutdown().await;
     cancel.cancel();
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Once the modules are there: reports names and flags that none of them has.
-/// Ends only if nothing can run because of them.
-async fn check_selection(manager: &Arc<Manager>, args: &Args, options: &Given) -> bool {
-    let loaded = tokio::time::timeout(FIRST_LOAD, manager.first_load()).await.is_ok();
-    let known = manager.known_names();
-    let selection = Selection::parse(&args.manager.controllers);
-    for name in selection.unknown(&known) {
-        tracing::error!(
-            "--controllers: no module is called {name:?}; the directory has {}",
-            known.join(", ")
-        );
+/// A pod's authority.
+const IN_CLUSTER: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
+
+/// The cluster that the kubeconfig given by flag leads to.
+fn cluster(args: &Args) -> anyhow::Result<Option<kube::config::Cluster>> {
+    let Some(path) = &args.kubeconfig else { return Ok(None) };
+    let file = kube::config::Kubeconfig::read_from(path)
+        .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
+    let context = args.context.as_ref().or(file.current_context.as_ref());
+    let of_context = |name: &String| file.contexts.iter().find(|c| c.name == *name)?.context.clone();
+    let cluster = context.and_then(of_context).map(|context| context.cluster);
+    Ok(cluster.and_then(|name| file.clusters.iter().find(|c| c.name == name)?.cluster.clone()))
+}
+
+/// The file of the authority of the API server, if it is one.
+fn authority_file(args: &Args) -> anyhow::Result<Option<PathBuf>> {
+    if args.kubeconfig.is_none() {
+        // Without a kubeconfig anywhere, we are a pod.
+        let pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() && Path::new(IN_CLUSTER).is_file();
+        let elsewhere = kube::config::Kubeconfig::read().is_ok();
+        return Ok((pod && !elsewhere).then(|| IN_CLUSTER.into()));
     }
-    flags::report_unused(options, &manager.known_flags());
-    for name in args.manager.limits.rules().unknown(&known) {
-        tracing::warn!("--limit: no module is called {name:?}; the limit has no effect");
-    }
-    if loaded && !known.is_empty() && !known.iter().any(|name| selection.selects(name, &[])) {
-        tracing::error!(
-            "--controllers={} selects no module of the directory: nothing to run",
-            args.manager.controllers
-        );
-        return true;
-    }
-    std::future::pending().await
+    let cluster = cluster(args)?.filter(|cluster| cluster.certificate_authority_data.is_none());
+    Ok(cluster.and_then(|cluster| cluster.certificate_authority).map(PathBuf::from))
 }
 
 /// Where no `--root-ca-file` is given, the kubeconfig's authority is published, as kube-controller-manager does.
 /// Gives the file back if one had to be made.
 fn default_root_ca(args: &Args, options: &mut Given) -> anyhow::Result<Option<tempfile::NamedTempFile>> {
     const FLAG: &str = "root-ca-file";
-    const IN_CLUSTER: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
-    if options.contains_key(FLAG) {
+    if options.contains(FLAG) {
         return Ok(None);
     }
-    let Some(path) = &args.kubeconfig else {
-        if std::path::Path::new(IN_CLUSTER).is_file() {
-            options.insert(FLAG.into(), IN_CLUSTER.into());
+    let (Some(path), Some(cluster)) = (&args.kubeconfig, cluster(args)?) else {
+        if args.kubeconfig.is_none() && Path::new(IN_CLUSTER).is_file() {
+            options.set(FLAG, IN_CLUSTER);
         }
         return Ok(None);
     };
-    let file = kube::config::Kubeconfig::read_from(path)
-        .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
-    let context = args.context.as_ref().or(file.current_context.as_ref());
-    let of_context = |name: &String| file.contexts.iter().find(|c| c.name == *name)?.context.clone();
-    let cluster = context.and_then(of_context).map(|context| context.cluster);
-    let cluster = cluster.and_then(|name| file.clusters.iter().find(|c| c.name == name)?.cluster.clone());
-    let Some(cluster) = cluster else { return Ok(None) };
     if let Some(authority) = cluster.certificate_authority {
-        options.insert(FLAG.into(), authority);
+        options.set(FLAG, authority);
         return Ok(None);
     }
     let Some(data) = cluster.certificate_authority_data else { return Ok(None) };
@@ -261,7 +275,7 @@ fn default_root_ca(args: &Args, options: &mut Given) -> anyhow::Result<Option<te
     })?;
     let made = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
     std::fs::write(made.path(), pem).with_context(|| format!("cannot write {}", made.path().display()))?;
-    options.insert(FLAG.into(), made.path().display().to_string());
+    options.set(FLAG, made.path().display().to_string());
     Ok(Some(made))
 }
 
@@ -285,7 +299,7 @@ async fn kube_config(args: &Args) -> anyhow::Result<kube::Config> {
             "no --kubeconfig given, and neither $KUBECONFIG, ~/.kube/config nor a pod's service account can be used",
         )?,
     };
-    if let Some(master) = &args.master {
+    if let Some(master) = args.master.as_ref().filter(|master| !master.is_empty()) {
         config.cluster_url = master.parse().with_context(|| format!("--master={master}: expected a URL"))?;
     }
     // A watch is quiet for as long as nothing happens: the informers have their own limits.
@@ -316,10 +330,12 @@ mod tests {
         let line = ["coxswain", "run", "--kubeconfig", &path.display().to_string()].map(str::to_owned);
         let Command::Run(args) = Cli::try_parse_from(line)?.command else { anyhow::bail!("not run") };
         let mut options = Given::new();
-        options.extend(given.map(|file| ("root-ca-file".to_owned(), file.to_owned())));
+        if let Some(file) = given {
+            options.set("root-ca-file", file);
+        }
         let made = default_root_ca(&args, &mut options)?;
         let content = made.map(|file| std::fs::read_to_string(file.path())).transpose()?;
-        Ok((options.remove("root-ca-file"), content))
+        Ok((options.get("root-ca-file").map(str::to_owned), content))
     }
 
     #[test]

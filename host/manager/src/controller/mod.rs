@@ -319,6 +319,11 @@ impl Controller {
         self.stop.cancel();
     }
 
+    /// Waits for [`Controller::stop`].
+    pub async fn stopping(&self) {
+        self.stop.cancelled().await;
+    }
+
     async fn settle(&self, key: Key, settled: Settled, term: &Term) {
         if !settled.barriers.is_empty() {
             let mut barriers = Barriers::default();

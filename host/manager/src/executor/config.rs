@@ -8,8 +8,10 @@ use crate::{contract::Manifest, grants::Grants};
 /// Settings of one controller's executor.
 #[derive(Clone)]
 pub struct ExecutorConfig {
-    /// The controller's name; also the field manager of its patches.
+    /// The controller's name.
     pub controller: String,
+    /// Field manager of its writes; the controller's name unless changed.
+    pub field_manager: String,
     /// Source component of its events.
     pub event_component: String,
     /// What the module declared.
@@ -39,6 +41,7 @@ impl ExecutorConfig {
         };
         let grants = Grants::everything(&controller);
         Self {
+            field_manager: controller.clone(),
             controller,
             event_component,
             manifest,

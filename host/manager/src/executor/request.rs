@@ -38,7 +38,8 @@ pub(super) struct WriteRequest {
 
 /// What requests of one controller have in common.
 pub(super) struct Maker<'a> {
-    pub(super) controller: &'a str,
+    /// Field manager of writes that name none.
+    pub(super) field_manager: &'a str,
 }
 
 impl WriteRequest {
@@ -63,7 +64,10 @@ impl Maker<'_> {
     ) -> Result<WriteRequest, serde_json::Error> {
         let mut query = Vec::new();
         let manager = |given: &str| {
-            format!("fieldManager={}", query_escape(if given.is_empty() { self.controller } else { given }))
+            format!(
+                "fieldManager={}",
+                query_escape(if given.is_empty() { self.field_manager } else { given })
+            )
         };
         let (method, content_type, body) = match &action.verb {
             Verb::Create(body) => {

@@ -111,7 +111,7 @@ impl<'a> Write<'a> {
 
     fn request(&self) -> Result<WriteRequest, Failure> {
         let config = &self.executor.shared.config;
-        Maker { controller: &config.controller }
+        Maker { field_manager: &config.field_manager }
             .make(
                 self.action,
                 &self.resource,

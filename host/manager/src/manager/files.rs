@@ -147,6 +147,17 @@ impl Files {
         manifests.flat_map(|m| std::iter::once(m.name.clone()).chain(m.aliases.iter().cloned())).collect()
     }
 
+    /// Files with a module that was loaded.
+    pub fn loaded(&self) -> Vec<PathBuf> {
+        self.files.iter().filter(|(_, file)| file.module.is_some()).map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Loaded modules that do not run, with the hash of their content.
+    pub fn waiting(&self) -> Vec<(PathBuf, String)> {
+        let waiting = self.files.iter().filter(|(_, file)| file.module.is_some() && file.runs.is_none());
+        waiting.map(|(path, file)| (path.clone(), file.hash.clone())).collect()
+    }
+
     /// All modules that were loaded.
     pub fn modules(&self) -> impl Iterator<Item = &Module> {
         self.files.values().filter_map(|file| file.module.as_ref())

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     contract::LookupRule,
     controller::{Controller, Loaded, Probation},
+    credentials,
     engine::{LoadError, LoadStep, Module},
     executor::{Executor, ExecutorConfig, SharedCache},
     key::Wake,
@@ -54,6 +55,7 @@ impl Manager {
     pub(super) async fn follow_directory(self: Arc<Self>, mut work: mpsc::UnboundedReceiver<Work>) {
         let mut source = DirectorySource::start(self.config.controllers_dir.clone(), self.cancel.clone());
         let mut option_files = tokio::time::interval(OPTION_FILES_PERIOD);
+        let mut admitted = self.admission.subscribe();
         loop {
             tokio::select! {
                 event = source.next() => match event {
@@ -61,6 +63,13 @@ impl Manager {
                     None => break,
                 },
                 Some(work) = work.recv() => self.on_work(work, &source),
+                Ok(_) = admitted.wait_for(|admitted| *admitted), if !self.admission.is_placed() => {
+                    let waiting = self.files.lock().waiting();
+                    for (path, hash) in waiting {
+                        self.place(&path, &hash, Duration::ZERO);
+                    }
+                    self.admission.set_placed();
+                }
                 _ = option_files.tick() => self.reload_option_files(),
                 () = self.cancel.cancelled() => break,
             }
@@ -189,7 +198,9 @@ impl Manager {
             Ok(module) => {
                 file.module = Some(module);
                 drop(files);
-                self.place(path, hash, took);
+                if self.admission.is_placed() {
+                    self.place(path, hash, took);
+                }
             }
             Err(error) => {
                 let running = file.runs.clone();
@@ -294,6 +305,9 @@ impl Manager {
         let mut config = ExecutorConfig::new(manifest.clone());
         config.qps = self.config.qps;
         config.burst = self.config.burst;
+        if let Some(name) = &self.config.operating.field_manager {
+            config.field_manager.clone_from(name);
+        }
         config.signing = self.signing.clone();
         config.grants = view.grants().clone();
         for rule in &manifest.lookups {
@@ -301,9 +315,14 @@ impl Manager {
                 self.signing.check(key);
             }
         }
+        let user_agent = user_agent(&manifest.name, &self.user_agent_end);
+        let api = match (&self.accounts, credentials::account(&manifest)) {
+            (Some(accounts), Some(name)) => accounts.client(name, &user_agent),
+            _ => self.api.with_user_agent(&user_agent),
+        };
         let executor = Executor::new(
             config,
-            self.api.with_user_agent(&user_agent(&manifest.name, &self.user_agent_end)),
+            api,
             self.registry.clone(),
             Arc::new(SharedCache::new(self.store.clone(), self.registry.clone())),
             self.events.clone(),

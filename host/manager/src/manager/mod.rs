@@ -7,6 +7,7 @@
 
 mod files;
 mod install;
+mod operating;
 pub mod options;
 mod oversight;
 mod preview;
@@ -27,6 +28,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+pub use operating::Operating;
 pub use options::Given;
 pub use oversight::Oversight;
 pub use rehearsal::{CanaryRule, Rollout};
@@ -38,18 +40,15 @@ use crate::{
     api::ApiClient,
     clock::SharedClock,
     connect,
-    contract::LookupRule,
     contract::{self, SyncState},
     controller::{Compute, Controller, Observer, Shared},
+    credentials::ServiceAccounts,
     discovery::{self, DiscoveryStatus},
     election::{self, Election, ElectionConfig},
     engine::{Engine, EngineConfig, Module},
     entropy::Entropy,
     events::EventRecorder,
-    executor::{
-        Pass, WriteGate,
-        signing::{self, KeyFiles},
-    },
+    executor::{Pass, WriteGate, signing::KeyFiles},
     grants::Policies,
     informer::Informers,
     limits::LimitRules,
@@ -59,10 +58,6 @@ use crate::{
 };
 use files::Files;
 use install::Work;
-
-/// How long running plans may take to finish when the manager is stopped, as
-/// kube-controller-manager's `--controller-shutdown-timeout` has it.
-pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long events may take to be written before leases are given up.
 const FLUSH_BEFORE_RELEASE: Duration = Duration::from_millis(300);
@@ -101,6 +96,8 @@ pub struct Config {
     pub oversight: Oversight,
     /// How leaders are elected; none: this process works as soon as it can.
     pub election: Option<ElectionConfig>,
+    /// How it is operated.
+    pub operating: Operating,
 }
 
 /// Writes are always allowed.
@@ -120,7 +117,7 @@ impl WriteGate for AlwaysWrite {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The client cannot be made.
-    #[error("cannot make a client for {server}: {source}")]
+    #[error("cannot make a client for {server}")]
     Client {
         /// The API server.
         server: String,
@@ -132,7 +129,7 @@ pub enum Error {
     #[error(transparent)]
     Policy(#[from] crate::grants::PolicyError),
     /// Nothing can be recorded.
-    #[error("--record={}: cannot write there: {source}", dir.display())]
+    #[error("--record={}: cannot write there", dir.display())]
     Record {
         /// The directory.
         dir: PathBuf,
@@ -158,6 +155,8 @@ pub struct Manager {
     server: String,
     started: jiff::Timestamp,
     api: ApiClient,
+    /// Whom controllers write as, if not as we.
+    accounts: Option<ServiceAccounts>,
     registry: Arc<Registry>,
     store: Arc<Store>,
     events: EventRecorder,
@@ -177,6 +176,7 @@ pub struct Manager {
     shadow_troubles: Mutex<BTreeMap<PathBuf, String>>,
     work: mpsc::UnboundedSender<Work>,
     first_load: watch::Sender<bool>,
+    admission: operating::Admission,
     cancel: CancellationToken,
     background: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -186,13 +186,25 @@ impl Manager {
     /// [`Manager::shutdown`].
     pub async fn start(config: Config) -> Result<Arc<Self>, Error> {
         let server = config.kube.cluster_url.to_string();
-        let client = connect::client(config.kube.clone())
-            .map_err(|source| Error::Client { server: server.clone(), source: Box::new(source) })?;
+        let connect = |kube: kube::Config| {
+            let reload = config.operating.reload(config.clock.clone());
+            connect::client(kube, reload)
+                .map_err(|source| Error::Client { server: server.clone(), source: Box::new(source) })
+        };
+        let client = connect(config.kube.clone())?;
         // Who wrote what is to be seen in the API server's audit log.
         let identity = config.election.as_ref().map(|_| election::identity(&config.entropy));
         let user_agent_end = identity.as_ref().map(|identity| format!(" {identity}")).unwrap_or_default();
         let api = ApiClient::new(client, &user_agent("manager", &user_agent_end));
         let api = if config.gate.withholds() { api.read_only() } else { api };
+        let accounts = if config.operating.service_accounts && !config.gate.withholds() {
+            let mut anonymous = config.kube.clone();
+            anonymous.auth_info = kube::config::AuthInfo::default();
+            let anonymous = ApiClient::new(connect(anonymous)?, &user_agent("manager", &user_agent_end));
+            Some(ServiceAccounts::new(api.clone(), anonymous, config.clock.clone()))
+        } else {
+            None
+        };
         let registry = Registry::new();
         let store = Store::new(registry.clone());
         let record = config.oversight.record.clone().map(|record| {
@@ -242,7 +254,8 @@ impl Manager {
             compute: Compute::new(threads),
         });
         let (work, to_do) = mpsc::unbounded_channel();
-        let signing = KeyFiles::new(config.options.clone(), config.clock.clone(), config.entropy.clone());
+        let signing =
+            KeyFiles::new(config.options.last_values(), config.clock.clone(), config.entropy.clone());
         let manager = Arc::new(Self {
             server,
             signing: Arc::new(signing),
@@ -250,6 +263,7 @@ impl Manager {
             policies,
             started: config.clock.now(),
             api,
+            accounts,
             registry,
             store,
             events,
@@ -263,6 +277,7 @@ impl Manager {
             shadow_troubles: Mutex::default(),
             work,
             first_load: watch::Sender::new(false),
+            admission: operating::Admission::new(!config.operating.hold),
             cancel,
             background: Mutex::new(vec![recording, informing, discovering]),
             informers,
@@ -285,10 +300,9 @@ impl Manager {
         for one in &running {
             one.controller.stop();
         }
-        let all = futures::future::join_all(running.into_iter().map(|one| one.task));
-        if tokio::time::timeout(SHUTDOWN_TIMEOUT, all).await.is_err() {
-            tracing::warn!("some writes were still under way after {SHUTDOWN_TIMEOUT:?} and are given up");
-        }
+        let names: Vec<_> = running.iter().map(|one| one.controller.name().to_owned()).collect();
+        let tasks = running.into_iter().map(|one| one.task).collect();
+        operating::wait_for(names, tasks, self.config.operating.shutdown_timeout).await;
         // Others wait for our leases: events have a moment to be written under them, no more.
         let _ = tokio::time::timeout(FLUSH_BEFORE_RELEASE, self.events.flushed()).await;
         // Writes of whoever did not finish in time are waited for, for as long as they may take.
@@ -362,6 +376,7 @@ impl Manager {
     /// have in the cache what they read.
     pub async fn ready(&self) {
         self.first_load().await;
+        self.admission.placed().await;
         let mut progress = self.store.progress();
         let waits = |one: &Running| !one.controller.current().view.is_ready();
         while self.controllers.lock().values().any(waits) {
@@ -373,22 +388,6 @@ impl Manager {
     /// Names and aliases of all modules in the directory.
     pub fn known_names(&self) -> Vec<String> {
         self.files.lock().known_names()
-    }
-
-    /// Flags that the modules in the directory bring.
-    pub fn known_flags(&self) -> Vec<String> {
-        let files = self.files.lock();
-        let manifests = files.modules().map(|module| module.manifest());
-        let of_keys = |rule: &LookupRule| match rule {
-            LookupRule::Sign(key) => signing::flags(key).to_vec(),
-            _ => Vec::new(),
-        };
-        manifests
-            .flat_map(|m| {
-                let options = m.options.iter().map(|o| o.name.clone());
-                options.chain([m.concurrency_flag.clone()]).chain(m.lookups.iter().flat_map(of_keys))
-            })
-            .collect()
     }
 
     /// A controller that runs.

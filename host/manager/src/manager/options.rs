@@ -6,10 +6,74 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use crate::contract::{Manifest, OptionKind, OptionSpec};
+use crate::{
+    contract::{Manifest, OptionKind, OptionSpec},
+    goflag,
+};
 
-/// What the operator gave, by flag name without dashes.
-pub type Given = BTreeMap<String, String>;
+/// What the operator gave, by flag name without dashes; all values of a flag
+/// that was repeated, in order. Of a list all count, else the last, as Go's
+/// flag package has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Given(BTreeMap<String, Vec<String>>);
+
+impl Given {
+    /// Nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a value to those that the flag has.
+    pub fn add(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        self.0.entry(name.into()).or_default().push(value.into());
+    }
+
+    /// Gives the flag this value alone.
+    pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        self.0.insert(name.into(), vec![value.into()]);
+    }
+
+    /// The value that counts where there can be one.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name)?.last().map(String::as_str)
+    }
+
+    /// All values, as one list.
+    pub fn list(&self, name: &str) -> Option<String> {
+        self.0.get(name).map(|values| values.join(","))
+    }
+
+    /// How often the flag was given.
+    pub fn times(&self, name: &str) -> usize {
+        self.0.get(name).map_or(0, Vec::len)
+    }
+
+    /// Whether the flag was given.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Names of the flags, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Of each flag the value that counts where there can be one.
+    pub fn last_values(&self) -> BTreeMap<String, String> {
+        let last = |(name, values): (&String, &Vec<String>)| Some((name.clone(), values.last()?.clone()));
+        self.0.iter().filter_map(last).collect()
+    }
+}
+
+impl<const N: usize> From<[(String, String); N]> for Given {
+    fn from(pairs: [(String, String); N]) -> Self {
+        let mut given = Self::new();
+        for (name, value) in pairs {
+            given.add(name, value);
+        }
+        given
+    }
+}
 
 /// Why options cannot be resolved.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -49,7 +113,7 @@ pub fn concurrency(manifest: &Manifest, given: &Given) -> Result<usize, OptionEr
         None => Ok(default),
         Some(value) => value.parse().ok().filter(|n| *n > 0).ok_or_else(|| OptionError::Kind {
             name: flag.clone(),
-            value: value.clone(),
+            value: value.to_owned(),
             expected: "a whole number above 0",
         }),
     }
@@ -60,16 +124,43 @@ pub fn has_files(manifest: &Manifest) -> bool {
     manifest.options.iter().any(|spec| spec.kind == OptionKind::File)
 }
 
+/// All that is wrong with what was given for a module. Files are looked at only
+/// if `files`.
+pub fn troubles(manifest: &Manifest, given: &Given, files: bool) -> Vec<OptionError> {
+    let looked_at = manifest.options.iter().filter(|spec| files || spec.kind != OptionKind::File);
+    let options = looked_at.filter_map(|spec| value(spec, given).err());
+    options.chain(concurrency(manifest, given).err()).collect()
+}
+
+/// The values with which a module works, by flag: for people.
+pub fn effective(manifest: &Manifest, given: &Given) -> Vec<(String, String)> {
+    let options = manifest.options.iter().map(|spec| (spec.name.clone(), text(spec, given)));
+    let concurrency = concurrency(manifest, given).ok().filter(|_| !manifest.concurrency_flag.is_empty());
+    let concurrency = concurrency.map(|keys| (manifest.concurrency_flag.clone(), keys.to_string()));
+    options.chain(concurrency).collect()
+}
+
+fn text(spec: &OptionSpec, given: &Given) -> String {
+    let given = match spec.kind {
+        OptionKind::TextList => given.list(&spec.name),
+        _ => given.get(&spec.name).map(str::to_owned),
+    };
+    given.unwrap_or_else(|| spec.default.clone())
+}
+
 fn value(spec: &OptionSpec, given: &Given) -> Result<String, OptionError> {
-    let value = given.get(&spec.name).unwrap_or(&spec.default);
-    if spec.kind == OptionKind::File {
-        return content(spec, value);
+    let value = text(spec, given);
+    match spec.kind {
+        OptionKind::File => content(spec, &value),
+        // Modules know two words for it, Go twelve.
+        OptionKind::Boolean if goflag::boolean(&value).is_ok() => {
+            Ok((goflag::boolean(&value) == Ok(true)).to_string())
+        }
+        kind => match check(kind, &value) {
+            Ok(()) => Ok(value),
+            Err(expected) => Err(OptionError::Kind { name: spec.name.clone(), value, expected }),
+        },
     }
-    check(spec.kind, value).map(|()| value.clone()).map_err(|expected| OptionError::Kind {
-        name: spec.name.clone(),
-        value: value.clone(),
-        expected,
-    })
 }
 
 fn content(spec: &OptionSpec, file: &str) -> Result<String, OptionError> {
@@ -87,10 +178,10 @@ fn content(spec: &OptionSpec, file: &str) -> Result<String, OptionError> {
 pub fn check(kind: OptionKind, value: &str) -> Result<(), &'static str> {
     let good = match kind {
         OptionKind::Text | OptionKind::File | OptionKind::TextList => true,
-        OptionKind::Boolean => matches!(value, "true" | "false"),
+        OptionKind::Boolean => goflag::boolean(value).is_ok(),
         OptionKind::Integer => value.parse::<i64>().is_ok(),
         OptionKind::Decimal => value.parse::<f64>().is_ok_and(f64::is_finite),
-        OptionKind::Duration => is_go_duration(value),
+        OptionKind::Duration => goflag::signed_nanoseconds(value).is_some(),
     };
     if good {
         return Ok(());
@@ -103,31 +194,6 @@ pub fn check(kind: OptionKind, value: &str) -> Result<(), &'static str> {
     })
 }
 
-/// Durations as Go's flag package takes them: `0`, or numbers each with a unit.
-fn is_go_duration(value: &str) -> bool {
-    let mut rest = value.strip_prefix(['-', '+']).unwrap_or(value);
-    if rest == "0" {
-        return true;
-    }
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        if digits == 0 || rest[..digits].parse::<f64>().is_err() {
-            return false;
-        }
-        rest = &rest[digits..];
-        let Some(unit) = ["ns", "us", "µs", "ms", "s", "m", "h"].iter().find(|unit| {
-            rest.strip_prefix(**unit).is_some_and(|after| !after.starts_with(|c: char| c.is_alphabetic()))
-        }) else {
-            return false;
-        };
-        rest = &rest[unit.len()..];
-    }
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,6 +202,7 @@ mod tests {
     fn values_are_checked_by_kind() {
         let table = [
             (OptionKind::Boolean, "true", true),
+            (OptionKind::Boolean, "T", true),
             (OptionKind::Boolean, "yes", false),
             (OptionKind::Integer, "-3", true),
             (OptionKind::Integer, "3.5", false),
@@ -167,5 +234,18 @@ mod tests {
         let given = Given::from([("root-ca-file".to_owned(), "/does/not/exist".to_owned())]);
         let error = value(&spec, &given).unwrap_err().to_string();
         assert!(error.starts_with("--root-ca-file: cannot read /does/not/exist"), "{error}");
+    }
+
+    #[test]
+    fn of_a_repeated_flag_the_last_value_counts_and_of_a_list_all() {
+        let spec = |kind| OptionSpec { name: "x".into(), kind, default: "9".into(), help: String::new() };
+        let mut given = Given::new();
+        assert_eq!(value(&spec(OptionKind::TextList), &given), Ok("9".into()));
+        given.add("x", "1");
+        given.add("x", "0");
+        assert_eq!(value(&spec(OptionKind::TextList), &given), Ok("1,0".into()));
+        assert_eq!(value(&spec(OptionKind::Integer), &given), Ok("0".into()));
+        assert_eq!(value(&spec(OptionKind::Boolean), &given), Ok("false".into()));
+        assert_eq!(given.times("x"), 2);
     }
 }

@@ -102,7 +102,17 @@ impl Manager {
         if let Some(recording) = &self.recording {
             controller.observe(recording.observer());
         }
-        let task = tokio::spawn(controller.clone().run());
+        let pause = self.config.operating.pause(&self.config.entropy);
+        let task = tokio::spawn({
+            let controller = controller.clone();
+            async move {
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    () = controller.stopping() => {}
+                }
+                controller.run().await;
+            }
+        });
         self.controllers.lock().insert(name.clone(), Running { controller, task, history: Vec::new() });
         self.advance(path, Stage::Live, None);
         self.set_runs(path, Some(name));

@@ -25,6 +25,12 @@ impl Default for Selection {
     }
 }
 
+impl std::fmt::Display for Selection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.join(","))
+    }
+}
+
 impl Selection {
     /// Reads the value of the flag. An empty one means all.
     pub fn parse(value: &str) -> Self {
@@ -51,6 +57,11 @@ impl Selection {
         let own = manifest.options.iter().find(|option| option.name == FLAG);
         let own = words(own.map_or("", |option| &option.default));
         Self(self.0.iter().cloned().chain(own).collect()).selects(&manifest.name, &manifest.aliases)
+    }
+
+    /// Whether the flag says `-name`.
+    pub fn forbids(&self, name: &str) -> bool {
+        self.0.iter().any(|part| part.strip_prefix('-') == Some(name))
     }
 
     /// Names in the flag that no module has.

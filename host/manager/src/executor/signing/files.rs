@@ -66,6 +66,12 @@ impl KeyFiles {
         }
     }
 
+    /// What is wrong with the files of a key, if a flag names any.
+    pub fn trouble(&self, key: &str) -> Option<String> {
+        self.check(key);
+        self.known.lock().get(key)?.trouble.clone()
+    }
+
     fn path(&self, flag: &str) -> Option<&str> {
         self.given.get(flag).map(String::as_str).filter(|path| !path.is_empty())
     }

@@ -1,104 +1,22 @@
-//! The client of the API server.
-//!
-//! kube's own, except for one thing: a client certificate is presented as it
-//! is. rustls checks one before it uses it, and refuses X.509 version 1, which
-//! client-go and the API server take and which plain `openssl x509 -req` makes.
-//! Whether a certificate is good is for the server to say.
-
-use std::{sync::Arc, time::Duration};
+//! The client certificate of a kubeconfig.
 
 use base64::Engine;
-use hyper_util::{
-    client::legacy::{Client as HttpClient, connect::HttpConnector},
-    rt::TokioExecutor,
-};
-use kube::{
-    Config,
-    client::{Body, ConfigExt},
-    config::AuthInfo,
-};
+use kube::config::AuthInfo;
 use rustls::{
-    ClientConfig,
     crypto::ring::sign::any_supported_type,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    sign::{CertifiedKey, SingleCertAndKey},
+    sign::CertifiedKey,
 };
 use secrecy::ExposeSecret;
-use tower::{BoxError, ServiceBuilder};
+use x509_cert::{
+    Certificate,
+    der::{Decode, Encode},
+};
 
-/// How long a connection may take to be made.
-const CONNECT: Duration = Duration::from_secs(10);
-/// Pause between probes of an idle connection, so that a dead peer is noticed.
-const KEEPALIVE: Duration = Duration::from_secs(30);
+use super::Error;
 
-/// Why there is no client.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The configuration as a whole.
-    #[error(transparent)]
-    Kube(#[from] kube::Error),
-    /// A file of the kubeconfig.
-    #[error("cannot read {path}: {source}")]
-    File {
-        /// Its path.
-        path: String,
-        /// Why not.
-        #[source]
-        source: std::io::Error,
-    },
-    /// A certificate or key.
-    #[error("the kubeconfig's {what} cannot be used: {reason}")]
-    Identity {
-        /// Which.
-        what: &'static str,
-        /// Why not.
-        reason: String,
-    },
-}
-
-/// Makes a client.
-pub fn client(config: Config) -> Result<kube::Client, Error> {
-    // Proxies and credential plugins are kube's affair.
-    if config.proxy_url.is_some() || config.auth_info.exec.is_some() {
-        return Ok(kube::Client::try_from(config)?);
-    }
-    let tls = tls_config(&config)?;
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    tcp.set_connect_timeout(Some(config.connect_timeout.unwrap_or(CONNECT)));
-    tcp.set_keepalive(Some(KEEPALIVE));
-    let mut https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
-    if let Some(name) = &config.tls_server_name {
-        let name = rustls::pki_types::ServerName::try_from(name.clone())
-            .map_err(|e| Error::Identity { what: "tls-server-name", reason: e.to_string() })?;
-        https = https.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(name));
-    }
-    // One connection a watch: with HTTP/2 all would share the server's limit of streams.
-    let http =
-        HttpClient::builder(TokioExecutor::new()).build::<_, Body>(https.enable_http1().wrap_connector(tcp));
-    let namespace = config.default_namespace.clone();
-    let service = ServiceBuilder::new()
-        .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer()?)
-        .map_err(BoxError::from)
-        .service(http);
-    Ok(kube::Client::new(service, namespace))
-}
-
-fn tls_config(config: &Config) -> Result<ClientConfig, Error> {
-    let mut anonymous = config.clone();
-    let auth = &mut anonymous.auth_info;
-    (auth.client_certificate, auth.client_certificate_data) = (None, None);
-    (auth.client_key, auth.client_key_data) = (None, None);
-    let mut tls = anonymous.rustls_client_config()?;
-    if let Some(identity) = identity(&config.auth_info)? {
-        tls.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(identity));
-    }
-    Ok(tls)
-}
-
-fn identity(auth: &AuthInfo) -> Result<Option<CertifiedKey>, Error> {
+/// Certificate and key, if there are any.
+pub(super) fn identity(auth: &AuthInfo) -> Result<Option<CertifiedKey>, Error> {
     let certificate = load(
         auth.client_certificate_data.as_deref(),
         auth.client_certificate.as_deref(),
@@ -127,6 +45,15 @@ fn certified(certificate: &[u8], key: &[u8]) -> Result<CertifiedKey, Error> {
     }
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|e| unusable("client-key", &e))?;
     let key = any_supported_type(&key).map_err(|e| unusable("client-key", &e))?;
+    // rustls' own check takes no certificate of version 1.
+    let of_key = key.public_key();
+    let of_certificate = chain.first().and_then(|first| Certificate::from_der(first).ok());
+    if let (Some(of_key), Some(certificate)) = (of_key, of_certificate) {
+        let expected = certificate.tbs_certificate().subject_public_key_info().to_der();
+        if expected.is_ok_and(|expected| expected.as_slice() != of_key.as_ref()) {
+            return Err(unusable("client-key", &"it does not belong to the client-certificate"));
+        }
+    }
     Ok(CertifiedKey::new(chain, key))
 }
 
@@ -140,10 +67,17 @@ fn load(data: Option<&str>, path: Option<&str>, what: &'static str) -> Result<Op
     }
     match path.filter(|path| !path.is_empty()) {
         Some(path) => {
-            std::fs::read(path).map(Some).map_err(|source| Error::File { path: path.to_owned(), source })
+            std::fs::read(path).map(Some).map_err(|reason| Error::File { path: path.to_owned(), reason })
         }
         None => Ok(None),
     }
+}
+
+/// When the certificate ends, if that can be read out of it.
+pub(super) fn end(identity: &CertifiedKey) -> Option<jiff::Timestamp> {
+    let certificate = Certificate::from_der(identity.cert.first()?).ok()?;
+    let end = certificate.tbs_certificate().validity().not_after.to_unix_duration();
+    jiff::Timestamp::from_second(i64::try_from(end.as_secs()).ok()?).ok()
 }
 
 #[cfg(test)]

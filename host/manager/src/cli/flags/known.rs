@@ -1,0 +1,195 @@
+//! The flags that kube-controller-manager has.
+//!
+//! Every one of them is accepted: it is the manager's own (clap knows it), an
+//! option of a module, or without effect for a reason that is said here.
+//! `host/docs/flags.md` lists all; a test holds it against this and the modules.
+
+use coxswain::{contract::OptionKind, manager::options};
+
+/// Name, type, default and section of each flag, as its `--help` has them.
+const TABLE: &str = include_str!("kube-controller-manager.tsv");
+
+/// Names of its controllers.
+const CONTROLLERS: &str = include_str!("controllers.txt");
+
+const NO_CLOUD: &str = "cloud providers have a controller manager of their own";
+const NOT_YET: &str = "it is not built yet";
+const ONE_VERSION: &str = "there is one behaviour, that of Kubernetes 1.36";
+const UNBUFFERED: &str = "each line of the log is written at once";
+const GO: &str = "it is about the Go runtime";
+
+/// Flags of kube-controller-manager that mean nothing here, and why.
+const WITHOUT_EFFECT: &[(&str, &str)] = &[
+    ("allow-metric-labels", NOT_YET),
+    ("allow-metric-labels-manifest", NOT_YET),
+    ("authentication-kubeconfig", NOT_YET),
+    ("authentication-skip-lookup", NOT_YET),
+    ("authentication-token-webhook-cache-ttl", NOT_YET),
+    ("authentication-tolerate-lookup-failure", NOT_YET),
+    ("authorization-always-allow-paths", NOT_YET),
+    ("authorization-kubeconfig", NOT_YET),
+    ("authorization-webhook-cache-authorized-ttl", NOT_YET),
+    ("authorization-webhook-cache-unauthorized-ttl", NOT_YET),
+    ("bind-address", NOT_YET),
+    ("cert-dir", NOT_YET),
+    ("client-ca-file", NOT_YET),
+    ("cloud-config", NO_CLOUD),
+    ("cloud-provider", NO_CLOUD),
+    ("cluster-name", NO_CLOUD),
+    ("concurrent-service-syncs", NO_CLOUD),
+    (
+        "concurrent-validating-admission-policy-status-syncs",
+        "the controller is not built: it needs a type checker for CEL",
+    ),
+    ("configure-cloud-routes", NO_CLOUD),
+    ("contention-profiling", GO),
+    ("disable-http2-serving", NOT_YET),
+    ("disabled-metrics", NOT_YET),
+    ("emulated-version", ONE_VERSION),
+    ("external-cloud-volume-plugin", NO_CLOUD),
+    ("flex-volume-plugin-dir", "FlexVolume drivers, deprecated since Kubernetes 1.23, are not run"),
+    ("http2-max-streams-per-connection", NOT_YET),
+    ("kube-api-content-type", "requests are JSON"),
+    ("log-flush-frequency", UNBUFFERED),
+    ("log-json-info-buffer-size", UNBUFFERED),
+    ("log-text-info-buffer-size", UNBUFFERED),
+    ("min-compatibility-version", ONE_VERSION),
+    (
+        "min-resync-period",
+        "caches are not delivered again: what a controller read wakes it, and it says itself when to come back",
+    ),
+    ("permit-address-sharing", NOT_YET),
+    ("permit-port-sharing", NOT_YET),
+    ("profiling", NOT_YET),
+    (
+        "pv-recycler-pod-template-filepath-hostpath",
+        "recycling, deprecated since Kubernetes 1.15, uses the built-in pod",
+    ),
+    (
+        "pv-recycler-pod-template-filepath-nfs",
+        "recycling, deprecated since Kubernetes 1.15, uses the built-in pod",
+    ),
+    ("requestheader-allowed-names", NOT_YET),
+    ("requestheader-client-ca-file", NOT_YET),
+    ("requestheader-extra-headers-prefix", NOT_YET),
+    ("requestheader-group-headers", NOT_YET),
+    ("requestheader-uid-headers", NOT_YET),
+    ("requestheader-username-headers", NOT_YET),
+    ("route-reconciliation-period", NO_CLOUD),
+    ("secure-port", NOT_YET),
+    ("show-hidden-metrics-for-version", NOT_YET),
+    ("tls-cert-file", NOT_YET),
+    ("tls-cipher-suites", NOT_YET),
+    ("tls-curve-preferences", NOT_YET),
+    ("tls-min-version", NOT_YET),
+    ("tls-private-key-file", NOT_YET),
+    ("tls-sni-cert-key", NOT_YET),
+];
+
+/// One flag of kube-controller-manager.
+#[derive(Clone, Copy, Debug)]
+pub struct Flag {
+    /// Its name.
+    pub name: &'static str,
+    /// What its values look like, in the words of `--help`.
+    kind: &'static str,
+    /// Its value if none is given; empty: none, 0 or false.
+    pub default: &'static str,
+    /// The section of `--help`; mostly the controller it belongs to.
+    pub section: &'static str,
+}
+
+/// All flags, by name.
+pub fn all() -> impl Iterator<Item = Flag> {
+    TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
+        let mut fields = line.split('\t');
+        let mut next = || fields.next();
+        Some(Flag { name: next()?, kind: next()?, default: next()?, section: next()? })
+    })
+}
+
+/// The flag of this name.
+pub fn find(name: &str) -> Option<Flag> {
+    all().find(|flag| flag.name == name)
+}
+
+/// Whether `--controllers` of kube-controller-manager takes this name.
+pub fn is_controller(name: &str) -> bool {
+    CONTROLLERS.lines().any(|line| line == name)
+}
+
+/// Why a flag that neither the manager nor a module has means nothing.
+pub fn without_effect(name: &str) -> Option<&'static str> {
+    WITHOUT_EFFECT.iter().find(|(known, _)| *known == name).map(|(_, reason)| *reason)
+}
+
+impl Flag {
+    /// Checks a value, as kube-controller-manager would.
+    pub fn check(&self, value: &str) -> Result<(), String> {
+        if self.name == "cloud-provider" && !matches!(value, "" | "external") {
+            return Err(format!(
+                "--cloud-provider={value}: Kubernetes has no cloud providers of its own any more; expected external, or nothing"
+            ));
+        }
+        let kind = match self.kind {
+            "bool" => OptionKind::Boolean,
+            "int" => OptionKind::Integer,
+            "float" => OptionKind::Decimal,
+            "duration" => OptionKind::Duration,
+            _ => OptionKind::Text,
+        };
+        options::check(kind, value)
+            .map_err(|expected| format!("--{}={value}: expected {expected}", self.name))
+    }
+
+    /// Whether repeating it adds to it.
+    pub fn is_list(&self) -> bool {
+        matches!(
+            self.kind,
+            "strings"
+                | "stringToString"
+                | "namedCertKey"
+                | "int32Slice"
+                | "colonSeparatedMultimapStringString"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_whole_and_sorted() {
+        let names: Vec<_> = all().map(|flag| flag.name).collect();
+        assert!(names.len() > 140 && names.is_sorted(), "{}", names.len());
+        assert!(WITHOUT_EFFECT.iter().map(|(name, _)| name).is_sorted());
+        let lines = TABLE.lines().filter(|line| !line.starts_with('#')).count();
+        assert_eq!(lines, names.len());
+        for flag in all().filter(|flag| !flag.default.is_empty()) {
+            assert_eq!(flag.check(flag.default), Ok(()), "{}", flag.name);
+        }
+    }
+
+    #[test]
+    fn what_has_no_effect_is_one_of_the_table() {
+        for (name, _) in WITHOUT_EFFECT {
+            assert!(find(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn values_are_checked_all_the_same() {
+        for (name, value, good) in [
+            ("min-resync-period", "12h", true),
+            ("min-resync-period", "12", false),
+            ("contention-profiling", "maybe", false),
+            ("concurrent-service-syncs", "x", false),
+            ("cloud-provider", "external", true),
+            ("cloud-provider", "", true),
+            ("cloud-provider", "aws", false),
+        ] {
+            assert_eq!(find(name).unwrap().check(value).is_ok(), good, "{name}={value}");
+        }
+    }
+}
