@@ -82,7 +82,10 @@ impl Drop for Socket {
 /// Listens until cancelled, or until what is returned is dropped.
 pub async fn start(path: &Path, manager: Arc<Manager>, cancel: CancellationToken) -> Result<Socket, Error> {
     let listener = listen(path).await?;
-    let app = Router::new().route("/controllers/{name}/rollback", post(rollback)).with_state(manager);
+    let app = Router::new()
+        .route("/controllers/{name}/rollback", post(rollback))
+        .route("/controllers/{name}/promote", post(promote))
+        .with_state(manager);
     tokio::spawn(async move {
         let served = axum::serve(Own(listener), app).with_graceful_shutdown(cancel.cancelled_owned()).await;
         if let Err(error) = served {
@@ -97,6 +100,16 @@ async fn rollback(
     Segment(name): Segment<String>,
 ) -> (StatusCode, String) {
     match manager.rollback(&name).await {
+        Ok(said) => (StatusCode::OK, said),
+        Err(reason) => (StatusCode::CONFLICT, reason),
+    }
+}
+
+async fn promote(
+    State(manager): State<Arc<Manager>>,
+    Segment(name): Segment<String>,
+) -> (StatusCode, String) {
+    match manager.promote(&name) {
         Ok(said) => (StatusCode::OK, said),
         Err(reason) => (StatusCode::CONFLICT, reason),
     }

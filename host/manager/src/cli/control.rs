@@ -50,9 +50,11 @@ impl ControlArgs {
     }
 }
 
-/// Flags of `rollback`.
+/// Flags of `rollback` and `promote`.
 #[derive(clap::Args)]
-pub struct RollbackArgs {
+/// Flags of `rollback` and `promote`.
+#[derive(clap::Args)]
+pub struct ControllerArgs {
     /// The controller, by its name or short name.
     name: String,
     #[command(flatten)]
@@ -60,10 +62,19 @@ pub struct RollbackArgs {
 }
 
 /// Has a controller go back to the version before.
-pub fn rollback(args: RollbackArgs) -> anyhow::Result<ExitCode> {
+pub fn rollback(args: ControllerArgs) -> anyhow::Result<ExitCode> {
+    command(args, "rollback")
+}
+
+/// Lets a new version through that is held, compared or a canary.
+pub fn promote(args: ControllerArgs) -> anyhow::Result<ExitCode> {
+    command(args, "promote")
+}
+
+fn command(args: ControllerArgs, command: &str) -> anyhow::Result<ExitCode> {
     let path = args.control.control_socket.unwrap_or_else(control::default_path);
     let said = super::runtime()?.block_on(async {
-        let command = format!("/controllers/{}/rollback", args.name);
+        let command = format!("/controllers/{}/{command}", args.name);
         tokio::time::timeout(PATIENCE, ask(&path, &command))
             .await
             .context("no answer within 60 s; see the manager's log")?

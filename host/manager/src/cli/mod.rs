@@ -60,7 +60,9 @@ enum Command {
     /// How a candidate in the shadow of a controller differs from it.
     Shadow(shadow::Args),
     /// Have a controller go back to the version of its module that ran before.
-    Rollback(control::RollbackArgs),
+    Rollback(control::ControllerArgs),
+    /// Let a new version through that is held, compared or a canary.
+    Promote(control::ControllerArgs),
     /// What a module says about itself, and whether this host can run it.
     Inspect(inspect::Args),
     /// Print the ClusterRoles and bindings that modules need.
@@ -106,6 +108,7 @@ pub fn main() -> ExitCode {
         Command::Status(args) => status::main(args),
         Command::Shadow(args) => shadow::main(args),
         Command::Rollback(args) => control::rollback(args),
+        Command::Promote(args) => control::promote(args),
         Command::Inspect(args) => inspect::main(args),
         Command::Rbac(args) => rbac::main(args),
         Command::Replay(args) => replay::main(args),

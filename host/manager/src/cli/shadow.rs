@@ -1,4 +1,4 @@
-//! `coxswain shadow NAME` and `coxswain promote NAME`.
+//! `coxswain shadow NAME`.
 
 use std::process::ExitCode;
 

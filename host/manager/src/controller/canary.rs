@@ -95,6 +95,11 @@ impl Canary {
         self.loaded.probation.last_strike()
     }
 
+    /// Whether this is the version that has the share.
+    pub fn is_of(&self, loaded: &Arc<Loaded>) -> bool {
+        Arc::ptr_eq(&self.loaded, loaded)
+    }
+
     /// Ends its time.
     pub fn let_through(&self) {
         self.through.store(true, Ordering::Relaxed);

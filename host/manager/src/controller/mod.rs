@@ -194,8 +194,12 @@ impl Controller {
         let old = {
             let mut current = self.current.write();
             loaded.view.adopt(&current.view);
-            // From here on there is nothing to be a canary beside.
-            *self.canary.write() = None;
+            // A canary that gets all keys is none any more.
+            let mut canary = self.canary.write();
+            if canary.as_ref().is_some_and(|canary| canary.is_of(&loaded)) {
+                *canary = None;
+            }
+            drop(canary);
             std::mem::replace(&mut *current, loaded.clone())
         };
         *self.since.lock() = self.shared.clock.now();

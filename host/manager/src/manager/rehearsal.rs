@@ -210,10 +210,34 @@ impl Manager {
         passed
     }
 
+    /// Takes the keys of a canary back that will not go live after all.
+    pub(super) fn forsake(&self, candidate: &Candidate) {
+        if let Some(controller) = self.controller(&candidate.loaded.module.manifest().name)
+            && controller.canary().is_some_and(|canary| canary.is_of(&candidate.loaded))
+        {
+            controller.end_canary();
+        }
+    }
+
+    /// A controller that runs, by its name or short name.
+    fn named(&self, name: &str) -> Result<Arc<Controller>, String> {
+        let controllers = self.controllers.lock();
+        let short = |controller: &Arc<Controller>| {
+            controller.current().module.manifest().aliases.iter().any(|alias| alias == name)
+        };
+        let named = controllers.get(name).map(|one| one.controller.clone());
+        let named = named.or_else(|| controllers.values().map(|one| one.controller.clone()).find(short));
+        named.ok_or_else(|| {
+            let all: Vec<_> = controllers.keys().cloned().collect();
+            format!("no controller {name:?} runs; there are {}", all.join(", "))
+        })
+    }
+
     /// Lets a version through that is held, compared or a canary. Says what was
     /// done, or why nothing was.
     pub fn promote(&self, name: &str) -> Result<String, String> {
-        let controller = self.controller(name).ok_or_else(|| format!("no controller {name:?} runs"))?;
+        let controller = self.named(name)?;
+        let name = controller.name();
         if let Some(shadow) = controller.rehearsed() {
             shadow.let_through();
             return Ok(format!("{name}: version {} is let through", shadow.status().version));

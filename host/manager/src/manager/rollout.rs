@@ -157,7 +157,7 @@ impl Manager {
     /// Puts a candidate in the place of the version that runs.
     pub(super) fn go_live(self: &Arc<Self>, candidate: Candidate) {
         if !candidate.is_current(self) {
-            return;
+            return self.forsake(&candidate);
         }
         let Candidate { path, loaded, origin } = candidate;
         let manifest = loaded.module.manifest().clone();
