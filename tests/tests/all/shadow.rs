@@ -42,9 +42,15 @@ fn gadget(bed: &Bed, name: &str, parts: u32) -> anyhow::Result<()> {
 
 fn set_parts(bed: &Bed, name: &str, parts: u32) -> anyhow::Result<()> {
     let target = Target::new(GROUP, "gadgets").in_namespace("default").named(name);
-    let mut gadget = bed.api().get(&target).map_err(|s| anyhow::anyhow!("{}", s.message))?;
-    gadget["spec"]["parts"] = parts.into();
-    bed.api().update(&target, &gadget).map(drop).map_err(|s| anyhow::anyhow!("{}", s.message))
+    loop {
+        let mut gadget = bed.api().get(&target).map_err(|s| anyhow::anyhow!("{}", s.message))?;
+        gadget["spec"]["parts"] = parts.into();
+        match bed.api().update(&target, &gadget) {
+            // The controller writes its status meanwhile.
+            Err(status) if status.code == 409 => {}
+            done => return done.map(drop).map_err(|s| anyhow::anyhow!("{}", s.message)),
+        }
+    }
 }
 
 /// Parts of gadgets whose names begin so, by name.
