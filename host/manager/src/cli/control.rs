@@ -52,8 +52,6 @@ impl ControlArgs {
 
 /// Flags of `rollback` and `promote`.
 #[derive(clap::Args)]
-/// Flags of `rollback` and `promote`.
-#[derive(clap::Args)]
 pub struct ControllerArgs {
     /// The controller, by its name or short name.
     name: String,
