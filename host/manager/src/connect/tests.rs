@@ -86,8 +86,8 @@ fn signed(pki: &Path, name: &str, group: &str) -> (String, String) {
     let dir = tempfile::tempdir().unwrap();
     let (own, pki) = (dir.path().display(), pki.display());
     run(&format!(
-        "cd {own} && openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout k -out r -subj /O={group}/CN={name} && \
-         openssl x509 -req -in r -CA {pki}/ca.crt -CAkey {pki}/ca.key -set_serial 7 -out c -days 1"
+        "cd {own} && echo extendedKeyUsage=clientAuth > e && openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout k -out r -subj /O={group}/CN={name} && \
+         openssl x509 -req -in r -CA {pki}/ca.crt -CAkey {pki}/ca.key -set_serial 7 -out c -days 1 -extfile e"
     ));
     let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
     (read("c"), read("k"))
