@@ -1,4 +1,4 @@
-//! The simpler kinds of the core group: ConfigMap, Secret, ServiceAccount, Endpoints, LimitRange, ResourceQuota.
+//! The simpler kinds of the core group: ConfigMap, Secret, ServiceAccount, Endpoints.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::meta::{immutable, invalid_all};
 use super::names;
-use super::resources::quantity;
 use super::spec::Spec;
 use super::value::{child, empty, entries, fill, flag, int, items, items_mut, remove, set, text};
 use crate::status::FieldError;
@@ -20,8 +19,8 @@ pub(super) fn spec(plural: &str) -> Option<Spec> {
         "secrets" => secret(),
         "serviceaccounts" => service_account(),
         "endpoints" => endpoints(),
-        "limitranges" => limit_range(),
-        "resourcequotas" => quota(),
+        "limitranges" => super::limits::limit_range(),
+        "resourcequotas" => super::limits::quota(),
         _ => return None,
     })
 }
@@ -140,11 +139,29 @@ fn secret_validation(object: &Value) -> Vec<FieldError> {
                 needs(&mut out, &["username", "password"]);
             }
         }
-        "kubernetes.io/dockercfg" => needs(&mut out, &[".dockercfg"]),
-        "kubernetes.io/dockerconfigjson" => needs(&mut out, &[".dockerconfigjson"]),
+        "kubernetes.io/dockercfg" => docker_config(&mut out, data, ".dockercfg"),
+        "kubernetes.io/dockerconfigjson" => docker_config(&mut out, data, ".dockerconfigjson"),
         _ => {}
     }
     out
+}
+
+/// Credentials of registries are a JSON object.
+fn docker_config(out: &mut Vec<FieldError>, data: &Value, key: &str) {
+    let field = format!("data[{key}]");
+    let Some(text) = data[key].as_str() else {
+        return out.push(FieldError::required(field, ""));
+    };
+    let raw = STANDARD.decode(text).unwrap_or_default();
+    let why = match serde_json::from_slice::<Value>(&raw) {
+        Ok(Value::Object(_) | Value::Null) => return,
+        Ok(other) => format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            crate::patch::go::json_type(&other)
+        ),
+        Err(error) => crate::schema::syntax::go_error(&error, &raw),
+    };
+    out.push(FieldError::invalid(field, &json!("<secret contents redacted>"), &why));
 }
 
 fn service_account() -> Spec {
@@ -222,133 +239,5 @@ fn endpoints_cell(object: &Value) -> String {
         0 => "<none>".into(),
         n if n > SHOWN => format!("{} + {} more...", all[..SHOWN].join(","), n - SHOWN),
         _ => all.join(","),
-    }
-}
-
-fn limit_range() -> Spec {
-    Spec {
-        create_on_update: true,
-        default: |object| {
-            for limit in items_mut(child(object, "spec"), "limits") {
-                if text(limit, "type") != "Container" {
-                    continue;
-                }
-                // A maximum is a default limit, a default limit or minimum is a default request.
-                let max = limit["max"].clone();
-                let min = limit["min"].clone();
-                merge(limit, "default", &max);
-                let default = limit["default"].clone();
-                merge(limit, "defaultRequest", &default);
-                merge(limit, "defaultRequest", &min);
-            }
-        },
-        validate: |object| {
-            let mut out = Vec::new();
-            for (i, limit) in items(&object["spec"], "limits").iter().enumerate() {
-                let above = |out: &mut Vec<FieldError>, key: &str, noun: &str, shown: &str| {
-                    for (resource, min) in entries(limit, "min") {
-                        let other = &limit[key][resource];
-                        if !other.is_null() && quantity(min) > quantity(other) {
-                            let detail = format!(
-                                "min value {} is greater than {noun} value {}",
-                                min.as_str().unwrap_or(""),
-                                other.as_str().unwrap_or("")
-                            );
-                            let value = if shown == "min" { min } else { other };
-                            let field = format!("spec.limits[{i}].{key}[{resource}]");
-                            out.push(FieldError::invalid(field, value, &detail));
-                        }
-                    }
-                };
-                for (resource, max) in entries(limit, "max") {
-                    let min = &limit["min"][resource];
-                    if !min.is_null() && quantity(min) > quantity(max) {
-                        let field = format!("spec.limits[{i}].min[{resource}]");
-                        let detail = format!(
-                            "min value {} is greater than max value {}",
-                            min.as_str().unwrap_or(""),
-                            max.as_str().unwrap_or("")
-                        );
-                        out.push(FieldError::invalid(field, min, &detail));
-                    }
-                }
-                above(&mut out, "defaultRequest", "default request", "own");
-                above(&mut out, "default", "default", "min");
-            }
-            out
-        },
-        ..Spec::new()
-    }
-}
-
-fn merge(limit: &mut Value, key: &str, from: &Value) {
-    for (name, amount) in from.as_object().into_iter().flatten() {
-        fill(child(limit, key), name, amount.clone());
-    }
-}
-
-/// Resources that a quota may limit without naming a group.
-fn is_quota_resource(name: &str) -> bool {
-    const STANDARD: [&str; 19] = [
-        "cpu",
-        "memory",
-        "ephemeral-storage",
-        "requests.cpu",
-        "requests.memory",
-        "requests.storage",
-        "requests.ephemeral-storage",
-        "limits.cpu",
-        "limits.memory",
-        "limits.ephemeral-storage",
-        "pods",
-        "resourcequotas",
-        "services",
-        "replicationcontrollers",
-        "secrets",
-        "persistentvolumeclaims",
-        "configmaps",
-        "services.nodeports",
-        "services.loadbalancers",
-    ];
-    STANDARD.contains(&name) || name.starts_with("hugepages-") || name.starts_with("requests.hugepages-")
-}
-
-fn quota() -> Spec {
-    const COLUMNS: &[Column] = &[NAME, column("Request"), column("Limit"), AGE];
-    Spec {
-        returns_deleted: true,
-        validate: |object| {
-            let mut out = Vec::new();
-            for (resource, amount) in entries(&object["spec"], "hard") {
-                let field = format!("spec.hard[{resource}]");
-                invalid_all(&mut out, &field, &json!(resource), names::qualified_name(resource));
-                if !resource.contains('/') && !is_quota_resource(resource) {
-                    let detail = "must be a standard resource for quota";
-                    out.push(FieldError::invalid(&field, &json!(resource), detail));
-                }
-                if quantity(amount).is_negative() {
-                    out.push(FieldError::invalid(&field, amount, "must be greater than or equal to 0"));
-                }
-            }
-            out
-        },
-        validate_update: |old, new| {
-            let mut out = Vec::new();
-            let (before, after) = (&old["spec"]["scopes"], &new["spec"]["scopes"]);
-            immutable(&mut out, "spec.scopes", before, after);
-            out
-        },
-        columns: Columns::Own(COLUMNS, |object, now| {
-            let (mut requests, mut limits) = (Vec::new(), Vec::new());
-            let status = &object["status"];
-            for (resource, hard) in entries(status, "hard") {
-                let used = text(&status["used"], resource);
-                let used = if used.is_empty() { "0" } else { used };
-                let shown = format!("{resource}: {used}/{}", hard.as_str().unwrap_or(""));
-                if resource.starts_with("limits") { limits.push(shown) } else { requests.push(shown) }
-            }
-            vec![name(object), json!(requests.join(", ")), json!(limits.join(", ")), age(object, now)]
-        }),
-        ..Spec::new()
     }
 }

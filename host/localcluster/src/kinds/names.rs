@@ -20,7 +20,7 @@ const CONFIG_KEY_MESSAGE: &str =
 const PERCENT: &str = "[0-9]+%";
 const PERCENT_MESSAGE: &str = "a valid percent string must be a numeric string followed by an ending '%'";
 
-const UNDERSCORED: &str = r"[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?(\.[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?)*";
+const UNDERSCORED: &str = r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*";
 const UNDERSCORED_MESSAGE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character";
 const HEADER: &str = "[-A-Za-z0-9]+";
 const HEADER_MESSAGE: &str = "a valid HTTP header must consist of alphanumeric characters or '-'";

@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use super::internal;
-use super::meta::invalid_all;
 use super::names;
 use super::pod_changes::{ephemeral, keep_all_but, resize, resized};
 use super::pod_defaults;
+use super::pod_scheduling;
+use super::pod_status;
 use super::pod_validation;
 use super::resources;
 use super::spec::{Generation, Spec};
@@ -33,6 +34,8 @@ pub(super) fn spec() -> Spec {
         returns_deleted: true,
         default: pod_defaults::pod,
         create: |ctx, object| {
+            let labels = object["metadata"]["labels"].clone();
+            pod_scheduling::select_own_labels(&mut object["spec"], &labels);
             let qos = resources::qos(&object["spec"]);
             set(object, "status", json!({"phase": "Pending", "qosClass": qos}));
             gate_condition(object, &ctx.now);
@@ -211,7 +214,7 @@ fn gates_only_removed(out: &mut Vec<FieldError>, old: &Value, new: &Value) {
         if !before.contains(gate) {
             let detail =
                 format!("only deletion is allowed, but found new scheduling gate '{}'", text(gate, "name"));
-            out.push(FieldError::forbidden(format!("spec.schedulingGates[{i}]"), &detail));
+            out.push(FieldError::forbidden(format!("spec.schedulingGates[{i}].name"), &detail));
         }
     }
 }
@@ -219,18 +222,8 @@ fn gates_only_removed(out: &mut Vec<FieldError>, old: &Value, new: &Value) {
 fn validate_sub(sub: &str, old: &Value, new: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     match sub {
-        "status" => {
-            let name = text(&new["status"], "nominatedNodeName");
-            if !name.is_empty() {
-                let field = "status.nominatedNodeName";
-                invalid_all(&mut out, field, &json!(name), names::subdomain(name));
-            }
-            if old["spec"]["nodeName"] != new["spec"]["nodeName"] {
-                let detail = "may not be changed directly";
-                out.push(FieldError::forbidden("status.nodeName", detail));
-            }
-        }
-        "ephemeralcontainers" => ephemeral(&mut out, &old["spec"], &new["spec"]),
+        "status" => pod_status::check(&mut out, old, new),
+        "ephemeralcontainers" => ephemeral(&mut out, old, new),
         "resize" => resized(&mut out, old, new),
         _ => {}
     }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::meta::invalid_all;
-use super::names;
+use super::internal;
+use super::pod_validation;
 use super::resources;
-use super::value::{copy, empty, items, remove, set, text};
+use super::value::{copy, items, remove, set, text};
 use crate::status::FieldError;
 
 /// Takes one field of the new spec and nothing else.
@@ -61,52 +61,27 @@ pub(super) fn resize(old: &Value, new: &mut Value) {
 
 pub(super) fn ephemeral(out: &mut Vec<FieldError>, old: &Value, new: &Value) {
     const FIELD: &str = "spec.ephemeralContainers";
-    let mut seen: Vec<&str> = ["containers", "initContainers"]
-        .iter()
-        .flat_map(|list| items(new, list))
-        .map(|c| text(c, "name"))
-        .collect();
-    for (i, it) in items(new, "ephemeralContainers").iter().enumerate() {
-        let here = format!("{FIELD}[{i}]");
-        let name = text(it, "name");
-        if name.is_empty() {
-            out.push(FieldError::required(format!("{here}.name"), ""));
-        } else {
-            invalid_all(out, &format!("{here}.name"), &json!(name), names::label(name));
-        }
-        if text(it, "image").is_empty() {
-            out.push(FieldError::required(format!("{here}.image"), ""));
-        }
-        if seen.contains(&name) {
-            out.push(FieldError::duplicate(format!("{here}.name"), &json!(name)));
-        }
-        seen.push(name);
-        for key in ["ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"] {
-            if !empty(&it[key]) {
-                let detail = "cannot be set for an Ephemeral Container";
-                out.push(FieldError::forbidden(format!("{here}.{key}"), detail));
-            }
-        }
-        if !empty(&it["resources"]) {
-            let detail = "cannot be set for an Ephemeral Container";
-            out.push(FieldError::forbidden(format!("{here}.resources"), detail));
-        }
-    }
-    for (i, before) in items(old, "ephemeralContainers").iter().enumerate() {
+    pod_validation::pod(out, new);
+    for before in items(&old["spec"], "ephemeralContainers") {
         let name = text(before, "name");
-        let after = items(new, "ephemeralContainers").iter().find(|c| text(c, "name") == name);
-        match after {
-            None => {
-                let detail = format!("existing ephemeral containers {name:?} may not be removed\n");
-                out.push(FieldError::forbidden(FIELD, &detail));
-            }
+        let after = items(&new["spec"], "ephemeralContainers").iter().find(|c| text(c, "name") == name);
+        let detail = match after {
+            None => format!("existing ephemeral containers {name:?} may not be removed\n"),
             Some(after) if after != before => {
-                let detail = format!("existing ephemeral containers {name:?} may not be changed\n");
-                out.push(FieldError::forbidden(format!("{FIELD}[{i}]"), &detail));
+                let difference = internal::difference("EphemeralContainer", before, after);
+                format!("existing ephemeral containers {name:?} may not be changed\n{difference}")
             }
-            Some(_) => {}
-        }
+            Some(_) => continue,
+        };
+        out.push(FieldError::forbidden(FIELD, &detail));
     }
+}
+
+/// A node that tells what its containers have can give them more.
+fn can_resize(pod: &Value) -> bool {
+    let running =
+        items(&pod["status"], "containerStatuses").iter().find(|c| !c["state"]["running"].is_null());
+    running.is_none_or(|c| !c["resources"].is_null())
 }
 
 pub(super) fn resized(out: &mut Vec<FieldError>, old: &Value, new: &Value) {
@@ -121,7 +96,10 @@ pub(super) fn resized(out: &mut Vec<FieldError>, old: &Value, new: &Value) {
         }
     }
     if !qos.is_empty() && resources::qos(&new["spec"]) != qos {
-        let value = json!(resources::qos(&new["spec"]));
+        let value = json!(text(&new["status"], "qosClass"));
         out.push(FieldError::invalid("spec", &value, "Pod QOS Class may not change as a result of resizing"));
+    }
+    if !can_resize(old) {
+        out.push(FieldError::forbidden("spec", "Pod running on node without support for resize"));
     }
 }

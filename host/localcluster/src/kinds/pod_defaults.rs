@@ -20,6 +20,7 @@ pub fn pod(pod: &mut Value) {
         }
     }
     fill(pod_spec, "enableServiceLinks", true);
+    requests_from_limits(pod_spec);
     spec(pod_spec);
     if let Some(status) = present(pod, "status") {
         addresses(status);
@@ -167,6 +168,10 @@ fn volume(volume: &mut Value) {
     if let Some(it) = present(volume, "projected") {
         fill(it, "defaultMode", MODE);
         for source in items_mut(it, "sources") {
+            // Served by no release yet: dropped, as the feature gate is closed.
+            for closed in ["clusterTrustBundle", "podCertificate"] {
+                remove(source, closed);
+            }
             if let Some(downward) = present(source, "downwardAPI") {
                 downward_items(downward);
             }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::meta::invalid_all;
 use super::names;
 use super::pod_validation::label_selector;
-use super::value::{empty, entries, int, items, text};
+use super::value::{empty, entries, int, items, items_mut, present, set, text};
 use super::volume_sources::known;
 use crate::status::FieldError;
 
@@ -169,6 +169,29 @@ fn label_keys(out: &mut Vec<FieldError>, it: &Value, path: &str) {
             out.push(FieldError::invalid(format!("{path}.matchLabelKeys[{i}]"), key, detail));
         }
     }
+}
+
+/// Turns `matchLabelKeys` into requirements of the selectors beside them, by the labels that a new pod has.
+pub(super) fn select_own_labels(spec: &mut Value, labels: &Value) {
+    let add = |it: &mut Value| {
+        for (list, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
+            for key in items(it, list).to_vec() {
+                let value = &labels[key.as_str().unwrap_or("")];
+                if value.is_null() || it["labelSelector"].is_null() {
+                    continue;
+                }
+                let mut all = items(&it["labelSelector"], "matchExpressions").to_vec();
+                all.push(json!({"key": key, "operator": operator, "values": [value]}));
+                set(&mut it["labelSelector"], "matchExpressions", all);
+            }
+        }
+    };
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let Some(terms) = present(spec, "affinity").and_then(|a| present(a, kind)) else { continue };
+        items_mut(terms, REQUIRED).for_each(add);
+        items_mut(terms, PREFERRED).filter_map(|t| present(t, "podAffinityTerm")).for_each(add);
+    }
+    items_mut(spec, "topologySpreadConstraints").for_each(add);
 }
 
 pub(super) fn topology(out: &mut Vec<FieldError>, spec: &Value, path: &str) {

@@ -68,7 +68,7 @@ pub(super) fn pod(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
     profiles(out, context, &here);
     let policies = ["Merge", "Strict"];
     known(out, &context["supplementalGroupsPolicy"], &format!("{here}.supplementalGroupsPolicy"), &policies);
-    let policies = ["MountOption", "Recursive"];
+    let policies = ["Recursive"];
     known(out, &context["seLinuxChangePolicy"], &format!("{here}.seLinuxChangePolicy"), &policies);
 }
 

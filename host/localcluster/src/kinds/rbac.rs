@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::names::NameRule;
+use super::meta::invalid_all;
+use super::names::{self, NameRule};
+use super::pod_validation;
 use super::spec::Spec;
 use super::value::{empty, fill, items, items_mut, present, text};
 use crate::status::FieldError;
@@ -21,7 +23,11 @@ pub(super) fn spec(plural: &str) -> Spec {
     match plural {
         "rolebindings" | "clusterrolebindings" => Spec {
             default: binding_defaults,
-            validate: binding_validation,
+            validate: if plural == "rolebindings" {
+                |object| binding_validation(object, &["Role", "ClusterRole"])
+            } else {
+                |object| binding_validation(object, &["ClusterRole"])
+            },
             validate_update: |old, new| {
                 let mut out = Vec::new();
                 if old["roleRef"] != new["roleRef"] {
@@ -42,8 +48,35 @@ pub(super) fn spec(plural: &str) -> Spec {
             columns: Columns::Own(COLUMNS, cells),
             ..base
         },
-        "clusterroles" => Spec { validate: |object| rules(object, true), ..base },
+        "clusterroles" => Spec {
+            validate: |object| {
+                let mut out = rules(object, true);
+                aggregation(&mut out, &object["aggregationRule"]);
+                out
+            },
+            ..base
+        },
         _ => Spec { validate: |object| rules(object, false), ..base },
+    }
+}
+
+/// Selectors of the roles that a role gathers.
+fn aggregation(out: &mut Vec<FieldError>, rule: &Value) {
+    const FIELD: &str = "aggregationRule.clusterRoleSelectors";
+    if rule.is_null() {
+        return;
+    }
+    let selectors = items(rule, "clusterRoleSelectors");
+    if selectors.is_empty() {
+        let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+        out.push(FieldError::required(FIELD, detail));
+    }
+    for (i, selector) in selectors.iter().enumerate() {
+        let here = format!("{FIELD}[{i}]");
+        pod_validation::label_selector(out, selector, &here);
+        if !pod_validation::selector_is_sound(selector) {
+            out.push(FieldError::invalid(here, &Value::Null, "invalid label selector."));
+        }
     }
 }
 
@@ -58,19 +91,22 @@ fn binding_defaults(object: &mut Value) {
     }
 }
 
-fn binding_validation(object: &Value) -> Vec<FieldError> {
+fn binding_validation(object: &Value, kinds: &[&str]) -> Vec<FieldError> {
     let mut out = Vec::new();
     let role = &object["roleRef"];
     if text(role, "apiGroup") != GROUP {
         let value = json!(text(role, "apiGroup"));
         out.push(FieldError::not_supported("roleRef.apiGroup", &value, &[GROUP]));
     }
-    let kinds = ["Role", "ClusterRole"];
     if !kinds.contains(&text(role, "kind")) {
-        out.push(FieldError::not_supported("roleRef.kind", &json!(text(role, "kind")), &kinds));
+        out.push(FieldError::not_supported("roleRef.kind", &json!(text(role, "kind")), kinds));
     }
-    if text(role, "name").is_empty() {
-        out.push(FieldError::required("roleRef.name", ""));
+    match text(role, "name") {
+        "" => out.push(FieldError::required("roleRef.name", "")),
+        name => {
+            let messages = NameRule::PathSegment.check(name, false);
+            invalid_all(&mut out, "roleRef.name", &json!(name), messages);
+        }
     }
     for (i, subject) in items(object, "subjects").iter().enumerate() {
         let here = format!("subjects[{i}]");
@@ -79,12 +115,16 @@ fn binding_validation(object: &Value) -> Vec<FieldError> {
         }
         match text(subject, "kind") {
             "ServiceAccount" => {
-                if text(subject, "namespace").is_empty() {
-                    out.push(FieldError::required(format!("{here}.namespace"), ""));
+                let name = text(subject, "name");
+                if !name.is_empty() {
+                    invalid_all(&mut out, &format!("{here}.name"), &json!(name), names::subdomain(name));
                 }
                 if !text(subject, "apiGroup").is_empty() {
                     let value = json!(text(subject, "apiGroup"));
                     out.push(FieldError::not_supported(format!("{here}.apiGroup"), &value, &[""]));
+                }
+                if text(subject, "namespace").is_empty() {
+                    out.push(FieldError::required(format!("{here}.namespace"), ""));
                 }
             }
             "User" | "Group" => {

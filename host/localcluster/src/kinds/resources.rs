@@ -18,7 +18,7 @@ pub fn quantity(value: &Value) -> Quantity {
 
 /// Checks limits and requests of a container.
 pub fn requirements(out: &mut Vec<FieldError>, resources: &Value, path: &str) {
-    amounts(out, resources, path, container_resource);
+    amounts(out, resources, path, limit_resource);
 }
 
 fn amounts(
@@ -69,7 +69,7 @@ fn amounts(
     }
 }
 
-fn is_pages(name: &str) -> bool {
+pub(super) fn is_pages(name: &str) -> bool {
     name.starts_with("hugepages-")
 }
 
@@ -126,7 +126,8 @@ pub(super) fn resource_name(out: &mut Vec<FieldError>, name: &str, field: &str) 
     }
 }
 
-fn container_resource(out: &mut Vec<FieldError>, name: &str, field: &str) {
+/// The name of a resource that containers have.
+pub(super) fn limit_resource(out: &mut Vec<FieldError>, name: &str, field: &str) {
     resource_name(out, name, field);
     if !name.contains('/') {
         if !matches!(name, "cpu" | "memory" | "ephemeral-storage") && !is_pages(name) {
@@ -259,6 +260,10 @@ pub(super) fn of_pod(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
 /// The quality of service class of a pod.
 pub fn qos(spec: &Value) -> &'static str {
     const COUNTED: [&str; 2] = ["cpu", "memory"];
+    if !spec["resources"].is_null() && spec["containers"].is_array() {
+        // What is given for the pod as a whole counts instead.
+        return qos(&json!({"containers": null, "initContainers": [{"resources": spec["resources"]}]}));
+    }
     let containers = || items(spec, "containers").iter().chain(items(spec, "initContainers"));
     let amount = |c: &Value, kind: &str, name: &str| {
         let q = quantity(&c["resources"][kind][name]);

@@ -1,13 +1,17 @@
 //! Service.
 
+use std::net::IpAddr;
+
 use serde_json::{Value, json};
 
 use super::meta::invalid_all;
 use super::names::{self, NameRule};
+use super::pod_dns::address;
 use super::pod_validation::{one_of, port_number};
 use super::service_ip::Services;
 use super::spec::Spec;
-use super::value::{child, empty, entries, fill, int, items, items_mut, present, set, text};
+use super::value::{child, empty, entries, fill, int, items, items_mut, present, remove, set, text};
+use super::volume_sources::known;
 use crate::schema;
 use crate::selector::label_selector_text;
 use crate::status::{FieldError, FieldReason};
@@ -21,7 +25,9 @@ pub(super) fn spec() -> Spec {
         default: defaults,
         allocator: Some(Box::new(Services::default())),
         validate,
+        change_first: true,
         validate_update,
+        warnings: |_, new| warnings(new),
         validate_sub: |sub, _, new| if sub == "status" { balancer(new) } else { Vec::new() },
         field_names: &["spec.clusterIP", "spec.type"],
         fields: |object| {
@@ -39,6 +45,8 @@ fn defaults(object: &mut Value) {
     if text(spec, "sessionAffinity") == "ClientIP" {
         let config = child(child(spec, "sessionAffinityConfig"), "clientIP");
         fill(config, "timeoutSeconds", 10_800);
+    } else if text(spec, "sessionAffinity") == "None" {
+        remove(spec, "sessionAffinityConfig");
     }
     fill(spec, "type", "ClusterIP");
     for port in items_mut(spec, "ports") {
@@ -91,12 +99,18 @@ fn validate(object: &Value) -> Vec<FieldError> {
             out.push(FieldError::invalid("spec.clusterIPs[0]", &json!("None"), &detail));
         }
         "ExternalName" => {
+            for key in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+                if !empty(&spec[key]) {
+                    let detail = "may not be set for ExternalName services";
+                    out.push(FieldError::forbidden(format!("spec.{key}"), detail));
+                }
+            }
             let external = text(spec, "externalName");
             if external.is_empty() {
                 out.push(FieldError::required("spec.externalName", ""));
             } else {
                 let bare = external.trim_end_matches('.');
-                invalid_all(&mut out, "spec.externalName", &json!(external), names::subdomain(bare));
+                invalid_all(&mut out, "spec.externalName", &json!(bare), names::subdomain(bare));
             }
         }
         _ => {}
@@ -107,31 +121,213 @@ fn validate(object: &Value) -> Vec<FieldError> {
         invalid_all(&mut out, "spec.selector", value, names::label_value(value.as_str().unwrap_or("")));
     }
     one_of(&mut out, spec, "spec", "sessionAffinity", &["ClientIP", "None"]);
+    affinity(&mut out, spec);
     if type_name != "ExternalName" {
-        for (i, ip) in items(spec, "clusterIPs").iter().enumerate() {
-            let text = ip.as_str().unwrap_or("");
-            if text != "None" && text.parse::<std::net::IpAddr>().is_err() {
-                let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-                out.push(FieldError::invalid(format!("spec.clusterIPs[{i}]"), ip, detail));
-            }
-        }
+        cluster_addresses(&mut out, spec);
+    }
+    for (i, ip) in items(spec, "externalIPs").iter().enumerate() {
+        external_address(&mut out, ip, &format!("spec.externalIPs[{i}]"));
     }
     let types = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
     one_of(&mut out, spec, "spec", "type", &types);
-    if !text(spec, "externalTrafficPolicy").is_empty() {
-        one_of(&mut out, spec, "spec", "externalTrafficPolicy", &["Cluster", "Local"]);
+    repeated_ports(&mut out, spec);
+    balancer_fields(&mut out, spec);
+    traffic(&mut out, spec);
+    out
+}
+
+fn affinity(out: &mut Vec<FieldError>, spec: &Value) {
+    const DAY: i64 = 86_400;
+    let config = &spec["sessionAffinityConfig"];
+    match text(spec, "sessionAffinity") {
+        "ClientIP" => {
+            let field = "spec.sessionAffinityConfig.clientIP.timeoutSeconds";
+            let seconds = &config["clientIP"]["timeoutSeconds"];
+            if seconds.as_i64().is_some_and(|s| s <= 0 || s > DAY) {
+                let detail = format!("must be greater than 0 and less than {DAY}");
+                out.push(FieldError::invalid(field, seconds, &detail));
+            }
+        }
+        "None" if !config.is_null() => {
+            let detail = "must not be set when session affinity is None";
+            out.push(FieldError::forbidden("spec.sessionAffinityConfig", detail));
+        }
+        _ => {}
     }
-    if !text(spec, "internalTrafficPolicy").is_empty() {
-        one_of(&mut out, spec, "spec", "internalTrafficPolicy", &["Cluster", "Local"]);
+}
+
+fn cluster_addresses(out: &mut Vec<FieldError>, spec: &Value) {
+    let (one, all) = (text(spec, "clusterIP"), items(spec, "clusterIPs"));
+    let shown = &spec["clusterIPs"];
+    if one.is_empty() {
+        if !all.is_empty() {
+            let detail = "must be empty when `clusterIP` is not specified";
+            out.push(FieldError::invalid("spec.clusterIPs", shown, detail));
+        }
+    } else if all.is_empty() {
+        out.push(FieldError::required("spec.clusterIPs", ""));
+    } else if all[0] != one {
+        let detail = "first value must match `clusterIP`";
+        out.push(FieldError::invalid("spec.clusterIPs", shown, detail));
+    }
+    for (i, family) in items(spec, "ipFamilies").iter().enumerate() {
+        let field = format!("spec.ipFamilies[{i}]");
+        known(out, family, &field, &["IPv4", "IPv6"]);
+        if items(spec, "ipFamilies")[..i].contains(family) {
+            out.push(FieldError::duplicate(field, family));
+        }
+    }
+    let policies = ["PreferDualStack", "RequireDualStack", "SingleStack"];
+    known(out, &spec["ipFamilyPolicy"], "spec.ipFamilyPolicy", &policies);
+    for (i, ip) in all.iter().enumerate() {
+        if i == 0 && ip == "None" {
+            if all.len() > 1 {
+                let detail = "'None' must be the first and only value";
+                out.push(FieldError::invalid("spec.clusterIPs", shown, detail));
+            }
+            continue;
+        }
+        address(out, ip, &format!("spec.clusterIPs[{i}]"));
+    }
+    if all.len() > 2 {
+        out.push(FieldError::invalid("spec.clusterIPs", shown, "may only hold up to 2 values"));
+    }
+}
+
+/// An address outside the cluster, where traffic can come from.
+fn external_address(out: &mut Vec<FieldError>, value: &Value, field: &str) {
+    let Ok(ip) = value.as_str().unwrap_or("").parse::<IpAddr>() else {
+        return address(out, value, field);
+    };
+    let linked = match ip {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    };
+    let shared = match ip {
+        IpAddr::V4(v4) => v4.octets()[..3] == [224, 0, 0],
+        IpAddr::V6(v6) => v6.segments()[0] == 0xff02,
+    };
+    for (bad, detail) in [
+        (ip.is_unspecified(), "may not be unspecified (0.0.0.0, ::)"),
+        (ip.is_loopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
+        (linked, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
+        (shared, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"),
+    ] {
+        if bad {
+            out.push(FieldError::invalid(field, value, detail));
+        }
+    }
+}
+
+fn repeated_ports(out: &mut Vec<FieldError>, spec: &Value) {
+    let all = items(spec, "ports");
+    if text(spec, "type") == "ClusterIP" {
+        for (i, _) in all.iter().enumerate().filter(|(_, port)| int(port, "nodePort") != 0) {
+            let detail = "may not be used when `type` is 'ClusterIP'";
+            out.push(FieldError::forbidden(format!("spec.ports[{i}].nodePort"), detail));
+        }
+    }
+    let same = |i: usize, key: &str| {
+        all[..i].iter().any(|p| int(p, key) == int(&all[i], key) && p["protocol"] == all[i]["protocol"])
+    };
+    for (i, port) in all.iter().enumerate().filter(|(_, port)| int(port, "nodePort") != 0) {
+        if same(i, "nodePort") {
+            out.push(FieldError::duplicate(format!("spec.ports[{i}].nodePort"), &port["nodePort"]));
+        }
+    }
+    for (i, port) in all.iter().enumerate() {
+        if same(i, "port") {
+            let message = format!(
+                "Duplicate value: {{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{},\"TargetPort\":0,\"NodePort\":0}}",
+                json!(text(port, "protocol")),
+                int(port, "port")
+            );
+            out.push(FieldError::raw(FieldReason::Duplicate, format!("spec.ports[{i}]"), message));
+        }
+    }
+}
+
+fn balancer_fields(out: &mut Vec<FieldError>, spec: &Value) {
+    const ONLY: &str = "may only be used when `type` is 'LoadBalancer'";
+    let balanced = text(spec, "type") == "LoadBalancer";
+    let ranges = items(spec, "loadBalancerSourceRanges");
+    if !ranges.is_empty() && !balanced {
+        out.push(FieldError::forbidden("spec.LoadBalancerSourceRanges", ONLY));
+    }
+    for (i, range) in ranges.iter().enumerate() {
+        let range = range.as_str().unwrap_or("").trim();
+        if !is_range(range) {
+            let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+            let field = format!("spec.LoadBalancerSourceRanges[{i}]");
+            out.push(FieldError::invalid(field, &json!(range), detail));
+        }
+    }
+    if !spec["allocateLoadBalancerNodePorts"].is_null() && !balanced {
+        out.push(FieldError::forbidden("spec.allocateLoadBalancerNodePorts", ONLY));
+    }
+    let class = &spec["loadBalancerClass"];
+    if !class.is_null() && !balanced {
+        out.push(FieldError::forbidden("spec.loadBalancerClass", ONLY));
+    } else if let Some(name) = class.as_str() {
+        invalid_all(out, "spec.loadBalancerClass", class, names::qualified_name(name));
+    }
+}
+
+/// Whether a text is a range of addresses.
+pub(super) fn is_range(text: &str) -> bool {
+    let Some((ip, bits)) = text.split_once('/') else { return false };
+    let max = match ip.parse::<IpAddr>() {
+        Ok(IpAddr::V4(_)) => 32,
+        Ok(IpAddr::V6(_)) => 128,
+        Err(_) => return false,
+    };
+    bits.parse::<u8>().is_ok_and(|bits| bits <= max)
+}
+
+fn traffic(out: &mut Vec<FieldError>, spec: &Value) {
+    let (type_name, external) = (text(spec, "type"), text(spec, "externalTrafficPolicy"));
+    let reachable = matches!(type_name, "LoadBalancer" | "NodePort")
+        || (type_name == "ClusterIP" && !items(spec, "externalIPs").is_empty());
+    let field = "spec.externalTrafficPolicy";
+    if reachable {
+        one_of(out, spec, "spec", "externalTrafficPolicy", &["Cluster", "Local"]);
+    } else if !external.is_empty() {
+        let detail = "may only be set for externally-accessible services";
+        out.push(FieldError::invalid(field, &json!(external), detail));
+    }
+    let port = int(spec, "healthCheckNodePort");
+    let field = "spec.healthCheckNodePort";
+    if type_name == "LoadBalancer" && external == "Local" {
+        if port == 0 {
+            out.push(FieldError::required(field, ""));
+        } else {
+            port_number(out, field, port);
+        }
+    } else if port != 0 {
+        let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
+        out.push(FieldError::invalid(field, &json!(port), detail));
+    }
+    known(out, &spec["internalTrafficPolicy"], "spec.internalTrafficPolicy", &["Cluster", "Local"]);
+    let ways = ["PreferClose", "PreferSameZone", "PreferSameNode"];
+    known(out, &spec["trafficDistribution"], "spec.trafficDistribution", &ways);
+}
+
+/// What is said of fields that are on their way out.
+fn warnings(object: &Value) -> Vec<String> {
+    let mut out = Vec::new();
+    let spec = &object["spec"];
+    if !items(spec, "externalIPs").is_empty() {
+        out.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".into());
+    }
+    if text(spec, "trafficDistribution") == "PreferClose" {
+        out.push("spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"".into());
     }
     out
 }
 
 fn ports(out: &mut Vec<FieldError>, spec: &Value) {
     let all = items(spec, "ports");
-    let type_name = text(spec, "type");
     let mut seen_names: Vec<&str> = Vec::new();
-    let mut seen: Vec<(i64, &str)> = Vec::new();
     for (i, port) in all.iter().enumerate() {
         let here = format!("spec.ports[{i}]");
         let port_name = text(port, "name");
@@ -158,17 +354,10 @@ fn ports(out: &mut Vec<FieldError>, spec: &Value) {
             }
             _ => {}
         }
-        if !matches!(type_name, "NodePort" | "LoadBalancer") && int(port, "nodePort") != 0 {
-            let detail = "may not be used when `type` is 'ClusterIP'";
-            let field = format!("{here}.nodePort");
-            out.push(FieldError::forbidden(field, detail));
+        if let Some(protocol) = port["appProtocol"].as_str() {
+            let field = format!("{here}.appProtocol");
+            invalid_all(out, &field, &json!(protocol), names::qualified_name(protocol));
         }
-        let key = (int(port, "port"), text(port, "protocol"));
-        if seen.contains(&key) {
-            let value = json!({"name": "", "protocol": key.1, "port": key.0, "targetPort": 0});
-            out.push(FieldError::duplicate(&here, &value));
-        }
-        seen.push(key);
     }
 }
 
@@ -217,6 +406,11 @@ fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
             let message = format!("Invalid value: {shown}: may not change once set");
             out.push(FieldError::raw(FieldReason::Invalid, "spec.clusterIPs[0]", message));
         }
+    }
+    let balanced = |spec: &Value| text(spec, "type") == "LoadBalancer";
+    let key = "loadBalancerClass";
+    if balanced(before) && balanced(after) && before[key] != after[key] {
+        out.push(FieldError::invalid("spec.loadBalancerClass", &after[key], "may not change once set"));
     }
     out
 }

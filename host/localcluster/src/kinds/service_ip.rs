@@ -219,6 +219,8 @@ impl Services {
         Self::learn(&mut used, ctx);
         let had: Vec<i64> = old.map(|o| ports(o).collect()).unwrap_or_default();
         let mut refused = None;
+        // One number may serve several protocols of a service.
+        let mut own: Vec<(i64, String)> = Vec::new();
         for (i, port) in items_mut(&mut object["spec"], "ports").enumerate() {
             match int(port, "nodePort") {
                 0 => match used.port(!ctx.dry_run) {
@@ -228,6 +230,7 @@ impl Services {
                     }
                 },
                 n if had.contains(&n) => {}
+                n if own.iter().any(|(o, protocol)| *o == n && protocol != text(port, "protocol")) => {}
                 n => {
                     let why = if !PORTS.contains(&n) {
                         Some(
@@ -248,6 +251,7 @@ impl Services {
                         }
                         None => {}
                     }
+                    own.push((n, text(port, "protocol").to_owned()));
                 }
             }
         }

@@ -199,7 +199,7 @@ pub(super) fn key_to_path(out: &mut Vec<FieldError>, item: &Value, path: &str) {
 
 fn partition(out: &mut Vec<FieldError>, s: &Value, path: &str, _: Owner) {
     if !(0..=255).contains(&int(s, "partition")) {
-        let detail = "must be between 0 and 255, inclusive";
+        let detail = "must be between 1 and 255, inclusive";
         out.push(FieldError::invalid(format!("{path}.partition"), &s["partition"], detail));
     }
 }
