@@ -71,6 +71,49 @@ pub(super) fn priority(ctx: &Ctx<'_>, kind: &Kind, pod: &mut Value) -> Result<()
     Ok(())
 }
 
+/// What the runtime class of a pod adds: overhead, and where it can run.
+pub(super) fn runtime_class(ctx: &Ctx<'_>, kind: &Kind, pod: &mut Value) -> Result<(), Status> {
+    let name = text(&pod["spec"], "runtimeClassName").to_owned();
+    if name.is_empty() {
+        if !pod["spec"]["overhead"].is_null() {
+            let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
+            return Err(refused(kind, pod, why));
+        }
+        return Ok(());
+    }
+    let Some(class) = ctx.lookup.get("node.k8s.io", "runtimeclasses", "", &name) else {
+        return Err(refused(kind, pod, &format!("pod rejected: RuntimeClass {name:?} not found")));
+    };
+    let spec = child(pod, "spec");
+    let fixed = &class["overhead"]["podFixed"];
+    if !fixed.is_null() {
+        fill(spec, "overhead", fixed.clone());
+    }
+    let scheduling = &class["scheduling"];
+    for (key, value) in scheduling["nodeSelector"].as_object().into_iter().flatten() {
+        let own = child(spec, "nodeSelector");
+        if !own[key].is_null() && own[key] != *value {
+            let why = format!(
+                "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {}; pod.spec.nodeSelector[{key}] = {}",
+                value.as_str().unwrap_or(""),
+                own[key].as_str().unwrap_or("")
+            );
+            return Err(refused(kind, pod, &why));
+        }
+        set(own, key, value.clone());
+    }
+    let mut all = items(spec, "tolerations").to_vec();
+    for toleration in items(scheduling, "tolerations") {
+        if !all.contains(toleration) {
+            all.push(toleration.clone());
+        }
+    }
+    if !all.is_empty() {
+        set(spec, "tolerations", all);
+    }
+    Ok(())
+}
+
 /// Only one class may be the default.
 pub(super) fn one_default(ctx: &Ctx<'_>, kind: &Kind, class: &Value) -> Result<(), Status> {
     if !flag(class, "globalDefault") {

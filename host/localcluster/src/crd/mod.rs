@@ -6,6 +6,7 @@
 
 mod columns;
 mod conversion;
+mod embedded;
 mod names;
 mod rules;
 mod run;
@@ -18,7 +19,6 @@ pub use conversion::ConversionWebhook;
 pub use names::{accept, accepted_names};
 pub use run::run;
 pub use structural::Structural;
-pub use validate::validate;
 
 use std::sync::Arc;
 
@@ -160,6 +160,10 @@ pub(crate) fn redecode(kind: &Kind, value: &Value) -> (Value, Notes) {
         notes = found;
     }
     if let Some(structural) = kind.strategy.structural() {
+        if notes.type_error.is_none() {
+            notes.type_error = embedded::coerce(structural.root(), &mut object, "");
+        }
+        structural.drop_nulls(&mut object);
         let unknown = structural.prune(&mut object);
         notes.strict.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
     }

@@ -174,7 +174,13 @@ impl Rule {
             FieldReason::Duplicate => "Duplicate value",
             _ => "Invalid value",
         };
-        out.push(FieldError::raw(self.reason, field, format!("{words}: {message}")));
+        // Plain values are shown, unless the reason speaks of their absence.
+        let plain = matches!(new, Value::String(_) | Value::Number(_) | Value::Bool(_));
+        let shown = match self.reason {
+            FieldReason::Invalid | FieldReason::Duplicate if plain => format!("{new}: "),
+            _ => String::new(),
+        };
+        out.push(FieldError::raw(self.reason, field, format!("{words}: {shown}{message}")));
     }
 }
 

@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 use super::columns::PrinterColumn;
 use super::conversion::ConversionWebhook;
 use super::rules::Rules;
-use super::{Structural, validate};
+use super::{Structural, embedded, validate};
 use crate::kinds::meta;
 use crate::kinds::names::NameRule;
 use crate::kinds::scale;
 use crate::kinds::value::{at, copy, flag, int, items, remove, set, text};
+use crate::patch::go::go_fmt;
 use crate::rest::strategy::{Ctx, Kind, Strategy};
 use crate::status::{FieldError, FieldReason, Status};
 use crate::table::Columns;
@@ -34,6 +35,63 @@ struct ScalePaths {
     desired: String,
     actual: String,
     selector: String,
+}
+
+impl ScalePaths {
+    /// Replicas are whole numbers that are not negative, the selector is a text.
+    fn check(&self, object: &Value, out: &mut Vec<FieldError>) {
+        for path in [&self.desired, &self.actual] {
+            let field = format!(".{path}");
+            match number_at(object, path) {
+                Ok(n) if n < 0 => {
+                    let detail = "should be a non-negative integer";
+                    out.push(FieldError::invalid(field, &json!(n), detail));
+                }
+                Ok(n) if n > i64::from(i32::MAX) => {
+                    let detail = format!("should be less than or equal to {}", i32::MAX);
+                    out.push(FieldError::invalid(field, &json!(n), &detail));
+                }
+                Ok(_) => {}
+                Err(error) => out.push(FieldError::invalid(field, &json!(0), &error)),
+            }
+        }
+    }
+}
+
+/// The number at a path of keys, zero if there is none; the error is that of the real server's accessor.
+fn number_at(object: &Value, path: &str) -> Result<i64, String> {
+    let wrong = |value: &Value, wanted: &str| {
+        Err(format!(
+            ".{path} accessor error: {} is of the type {}, expected {wanted}",
+            go_fmt(value),
+            go_type(value)
+        ))
+    };
+    let mut value = object;
+    for key in path.split('.') {
+        let Value::Object(map) = value else { return wrong(value, "map[string]interface{}") };
+        match map.get(key) {
+            Some(inner) => value = inner,
+            None => return Ok(0),
+        }
+    }
+    match value.as_i64() {
+        Some(n) => Ok(n),
+        None => wrong(value, "int64"),
+    }
+}
+
+/// Name of the type that Go decodes a value to.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(n) if n.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
 }
 
 impl Custom {
@@ -74,19 +132,34 @@ impl Custom {
 
     fn check(&self, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
         let mut out = Vec::new();
-        validate(self.structural.root(), new, "", &mut out);
+        let root = self.structural.root();
+        validate::check(root, new, "", &mut out);
+        if let Some(paths) = &self.scale {
+            paths.check(new, &mut out);
+        }
+        embedded::check(root, new, "", &mut out);
+        validate::duplicates(root, new, "", &mut out);
         if self.rules.is_empty() {
             return out;
         }
-        if !out.is_empty() {
-            if old.is_none() {
-                out.push(FieldError::raw(
-                    FieldReason::Invalid,
-                    "<nil>",
-                    "Invalid value: null: some validation rules were not checked because the object \
-                     was invalid; correct the existing errors to complete validation",
-                ));
-            }
+        // Rules may rely on what the schema says of presence, size and type.
+        let blocks = |error: &FieldError| {
+            matches!(
+                error.reason,
+                FieldReason::NotSupported
+                    | FieldReason::Required
+                    | FieldReason::TooLong
+                    | FieldReason::TooMany
+                    | FieldReason::TypeInvalid
+            )
+        };
+        if out.iter().any(blocks) {
+            out.push(FieldError::raw(
+                FieldReason::Invalid,
+                "<nil>",
+                "Invalid value: null: some validation rules were not checked because the object \
+                 was invalid; correct the existing errors to complete validation",
+            ));
             return out;
         }
         self.rules.check(old, new, &mut out);

@@ -11,7 +11,34 @@ pub struct Structural {
     root: Value,
 }
 
+/// Drops nulls where the schema allows none and has nothing to put in their place.
+fn drop_nulls(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            let of = |key: &str| {
+                let property = &schema["properties"][key];
+                if property.is_object() { property } else { &schema["additionalProperties"] }
+            };
+            map.retain(|key, value| {
+                let inner = of(key);
+                !value.is_null()
+                    || !inner.is_object()
+                    || inner["nullable"] == true
+                    || !inner["default"].is_null()
+            });
+            map.iter_mut().for_each(|(key, value)| drop_nulls(of(key), value));
+        }
+        Value::Array(list) => list.iter_mut().for_each(|value| drop_nulls(&schema["items"], value)),
+        _ => {}
+    }
+}
+
 impl Structural {
+    /// Drops nulls that mean nothing.
+    pub(super) fn drop_nulls(&self, object: &mut Value) {
+        drop_nulls(&self.root, object);
+    }
+
     /// From `openAPIV3Schema`.
     pub fn new(root: Value) -> Self {
         Self { root }

@@ -7,19 +7,15 @@ use parking_lot::Mutex;
 use regex::Regex;
 use serde_json::{Value, json};
 
+use crate::kinds::names;
 use crate::status::{FieldError, FieldReason};
 
 /// Compiled patterns, as one schema checks many objects.
 static PATTERNS: LazyLock<Mutex<HashMap<String, Option<Regex>>>> =
     LazyLock::new(|| Mutex::new(HashMap::new()));
 
-/// Checks `value` at `path`: against the schema first, then for items that may not come twice.
-pub fn validate(schema: &Value, value: &Value, path: &str, out: &mut Vec<FieldError>) {
-    check(schema, value, path, out);
-    duplicates(schema, value, path, out);
-}
-
-fn check(schema: &Value, value: &Value, path: &str, out: &mut Vec<FieldError>) {
+/// Checks `value` at `path` against the schema.
+pub(super) fn check(schema: &Value, value: &Value, path: &str, out: &mut Vec<FieldError>) {
     if value.is_null() && schema["nullable"] == true {
         return;
     }
@@ -131,7 +127,7 @@ fn string(schema: &Value, text: &str, value: &Value, path: &str, out: &mut Vec<F
     if let Some(format) = schema["format"].as_str() {
         if !format_fits(format, text) {
             let detail = format!("{path} in body must be of type {format}: {text:?}");
-            out.push(FieldError::invalid(path, value, &detail));
+            out.push(FieldError::type_invalid(path, value, &detail));
         }
     }
 }
@@ -150,6 +146,19 @@ fn format_fits(format: &str, text: &str) -> bool {
     match format {
         "date-time" | "datetime" => text.parse::<jiff::Timestamp>().is_ok(),
         "date" => text.parse::<jiff::civil::Date>().is_ok(),
+        "duration" => duration(text),
+        "byte" => base64::Engine::decode(&base64::engine::general_purpose::STANDARD, text).is_ok(),
+        "cidr" => text.split_once('/').is_some_and(|(ip, bits)| {
+            let max = if ip.contains(':') { 128 } else { 32 };
+            ip.parse::<std::net::IpAddr>().is_ok() && bits.parse::<u8>().is_ok_and(|b| b <= max)
+        }),
+        "mac" => {
+            let parts: Vec<&str> = text.split([':', '-']).collect();
+            matches!(parts.len(), 6 | 8 | 20)
+                && parts.iter().all(|p| p.len() == 2 && p.chars().all(|c| c.is_ascii_hexdigit()))
+        }
+        "hostname" => names::subdomain(&text.to_lowercase()).is_empty(),
+        "ip" => text.parse::<std::net::IpAddr>().is_ok(),
         "ipv4" => text.parse::<std::net::Ipv4Addr>().is_ok(),
         "ipv6" => text.parse::<std::net::Ipv6Addr>().is_ok(),
         "uuid" => {
@@ -164,6 +173,35 @@ fn format_fits(format: &str, text: &str) -> bool {
         // Other formats are not checked.
         _ => true,
     }
+}
+
+/// A duration as Go writes it (`1h5m`), or a number of longer units (`3 days`).
+fn duration(text: &str) -> bool {
+    const SHORT: [&str; 7] = ["ns", "us", "µs", "ms", "s", "m", "h"];
+    const WORDS: [&str; 22] = [
+        "ns", "nano", "us", "µs", "micro", "ms", "milli", "s", "sec", "seconds", "second", "m", "min",
+        "minutes", "minute", "h", "hr", "hours", "hour", "d", "day", "days",
+    ];
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest == "0" {
+        return true;
+    }
+    let mut parts = 0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let tail = &rest[digits..];
+        let unit = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
+        let name = tail[..unit].trim();
+        let long = parts == 0
+            && unit == tail.len()
+            && (WORDS.contains(&name) || name.starts_with("week") || name == "w");
+        if digits == 0 || !(SHORT.contains(&name) || long) {
+            return false;
+        }
+        rest = &tail[unit..];
+        parts += 1;
+    }
+    parts > 0
 }
 
 fn array(schema: &Value, items: &[Value], path: &str, out: &mut Vec<FieldError>) {
@@ -186,7 +224,7 @@ fn array(schema: &Value, items: &[Value], path: &str, out: &mut Vec<FieldError>)
 }
 
 /// Looks for items that come twice, at any depth.
-fn duplicates(schema: &Value, value: &Value, path: &str, out: &mut Vec<FieldError>) {
+pub(super) fn duplicates(schema: &Value, value: &Value, path: &str, out: &mut Vec<FieldError>) {
     match value {
         Value::Array(items) => {
             unique(schema, items, path, out);
@@ -250,7 +288,7 @@ fn object(schema: &Value, value: &Value, path: &str, out: &mut Vec<FieldError>) 
     if let Some(min) = schema["minProperties"].as_u64() {
         if (map.len() as u64) < min {
             let detail = format!("{path} in body should have at least {min} properties");
-            out.push(FieldError::invalid(path, value, &detail));
+            out.push(FieldError::invalid(path, &json!(map.len()), &detail));
         }
     }
     for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
@@ -276,22 +314,38 @@ fn fits(schema: &Value, value: &Value, path: &str) -> bool {
 
 fn combined(schema: &Value, value: &Value, path: &str, out: &mut Vec<FieldError>) {
     let list = |key: &str| schema[key].as_array().map_or(&[][..], Vec::as_slice);
-    for part in list("allOf") {
-        check(part, value, path, out);
-    }
+    let errors = |part: &Value| {
+        let mut found = Vec::new();
+        check(part, value, path, &mut found);
+        found
+    };
+    // What is wrong as a whole is said of no field.
+    let refuse = |out: &mut Vec<FieldError>, words: &str| {
+        out.push(FieldError::invalid("<nil>", &json!(""), &format!("{path:?} must {words}")));
+    };
     let any = list("anyOf");
     if !any.is_empty() && !any.iter().any(|part| fits(part, value, path)) {
-        let detail = format!("{path} in body must validate at least one schema (anyOf)");
-        out.push(FieldError::invalid(path, &json!(""), &detail));
+        refuse(out, "validate at least one schema (anyOf)");
+        out.extend(errors(&any[0]));
     }
     let one = list("oneOf");
-    if !one.is_empty() && one.iter().filter(|part| fits(part, value, path)).count() != 1 {
-        let detail = format!("{path} in body must validate one and only one schema (oneOf)");
-        out.push(FieldError::invalid(path, &json!(""), &detail));
+    match one.iter().filter(|part| fits(part, value, path)).count() {
+        0 if !one.is_empty() => {
+            refuse(out, "validate one and only one schema (oneOf). Found none valid");
+            out.extend(errors(&one[0]));
+        }
+        0 | 1 => {}
+        n => refuse(out, &format!("validate one and only one schema (oneOf). Found {n} valid alternatives")),
+    }
+    let all = list("allOf");
+    let failed: Vec<FieldError> = all.iter().flat_map(errors).collect();
+    if !failed.is_empty() {
+        let none = if all.iter().any(|part| fits(part, value, path)) { "" } else { ". None validated" };
+        out.extend(failed);
+        refuse(out, &format!("validate all the schemas (allOf){none}"));
     }
     if schema["not"].is_object() && fits(&schema["not"], value, path) {
-        let detail = format!("{path} in body must not validate the schema (not)");
-        out.push(FieldError::invalid(path, &json!(""), &detail));
+        refuse(out, "not validate the schema (not)");
     }
 }
 
@@ -326,7 +380,7 @@ mod tests {
             (json!({}), "spec.size: Required value"),
         ] {
             let mut out = Vec::new();
-            validate(&schema, &value, "spec", &mut out);
+            check(&schema, &value, "spec", &mut out);
             let texts: Vec<String> = out.iter().map(ToString::to_string).collect();
             assert_eq!(texts, [want]);
         }

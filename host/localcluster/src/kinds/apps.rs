@@ -215,7 +215,7 @@ fn deployment_status(object: &Value) -> Vec<FieldError> {
 /// The count of collisions only grows.
 pub(super) fn collisions(out: &mut Vec<FieldError>, old: &Value, new: &Value) {
     let count = |object: &Value| int(&object["status"], "collisionCount");
-    if count(new) < count(old) {
+    if !old["status"]["collisionCount"].is_null() && count(new) < count(old) {
         let detail = "cannot be decremented";
         out.push(FieldError::invalid("status.collisionCount", &json!(count(new)), detail));
     }

@@ -48,7 +48,11 @@ pub(super) fn spec(version: &str) -> Spec {
                 }
             }
             let version = text(&spec["scaleTargetRef"], "apiVersion");
-            if !version.contains('/') {
+            if version.split('/').count() > 2 {
+                let detail = format!("unexpected GroupVersion string: {version}");
+                let field = "spec.scaleTargetRef.apiVersion";
+                out.push(FieldError::invalid(field, &json!(version), &detail));
+            } else if !version.contains('/') {
                 let field = "spec.scaleTargetRef.apiVersion";
                 let detail = "apiVersion must specify API group";
                 // The one scalable kind of the core group.

@@ -196,18 +196,13 @@ fn endpoints() -> Spec {
                 }
                 for key in ["addresses", "notReadyAddresses"] {
                     for (j, address) in items(subset, key).iter().enumerate() {
-                        let ip = text(address, "ip");
-                        if ip.parse::<std::net::IpAddr>().is_err() {
-                            let field = format!("{here}.{key}[{j}].ip");
-                            let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-                            out.push(FieldError::invalid(&field, &json!(ip), detail));
-                            out.push(FieldError::invalid(&field, &json!(ip), "must be a valid IP address"));
-                        }
+                        let here = format!("{here}.{key}[{j}]");
+                        endpoint_address(&mut out, address, &here);
                     }
                 }
-                for (j, port) in items(subset, "ports").iter().enumerate() {
-                    let field = format!("{here}.ports[{j}].port");
-                    super::pod_validation::port_number(&mut out, &field, int(port, "port"));
+                let ports = items(subset, "ports");
+                for (j, port) in ports.iter().enumerate() {
+                    endpoint_port(&mut out, port, ports.len() > 1, &format!("{here}.ports[{j}]"));
                 }
             }
             out
@@ -217,6 +212,40 @@ fn endpoints() -> Spec {
             vec![name(object), json!(endpoints_cell(object)), age(object, now)]
         }),
         ..Spec::new()
+    }
+}
+
+fn endpoint_address(out: &mut Vec<FieldError>, address: &Value, path: &str) {
+    let host = text(address, "hostname");
+    if !host.is_empty() {
+        invalid_all(out, &format!("{path}.hostname"), &json!(host), names::label(host));
+    }
+    if let Some(node) = address["nodeName"].as_str() {
+        invalid_all(out, &format!("{path}.nodeName"), &json!(node), names::subdomain(node));
+    }
+    let (field, ip) = (format!("{path}.ip"), text(address, "ip"));
+    if ip.parse::<std::net::IpAddr>().is_ok() {
+        super::service::external_address(out, &json!(ip), &field);
+    } else {
+        super::pod_dns::address(out, &json!(ip), &field);
+        out.push(FieldError::invalid(field, &json!(ip), "must be a valid IP address"));
+    }
+}
+
+fn endpoint_port(out: &mut Vec<FieldError>, port: &Value, needs_name: bool, path: &str) {
+    let name = text(port, "name");
+    let field = format!("{path}.name");
+    if !name.is_empty() {
+        invalid_all(out, &field, &json!(name), names::label(name));
+    } else if needs_name {
+        out.push(FieldError::required(field, ""));
+    }
+    super::pod_validation::port_number(out, &format!("{path}.port"), int(port, "port"));
+    let protocols = ["SCTP", "TCP", "UDP"];
+    super::pod_validation::one_of(out, port, path, "protocol", &protocols);
+    if let Some(protocol) = port["appProtocol"].as_str() {
+        let field = format!("{path}.appProtocol");
+        invalid_all(out, &field, &json!(protocol), names::qualified_name(protocol));
     }
 }
 

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::meta::{immutable, invalid_all};
+use super::names;
 use super::spec::Spec;
 use super::value::{int, text};
 use crate::status::FieldError;
@@ -39,18 +41,7 @@ pub(super) fn core() -> Spec {
     Spec {
         create_on_update: true,
         checks_meta: false,
-        validate: |object| {
-            let mut out = Vec::new();
-            let involved = text(&object["involvedObject"], "namespace");
-            let own = text(&object["metadata"], "namespace");
-            let fits = if involved.is_empty() { own == "default" || own.is_empty() } else { own == involved };
-            if !fits {
-                let detail = "does not match event.namespace";
-                let value = json!(involved);
-                out.push(FieldError::invalid("involvedObject.namespace", &value, detail));
-            }
-            out
-        },
+        validate: |object| common(object, "reportingComponent"),
         field_names: FIELDS,
         fields,
         columns: Columns::Own(COLUMNS, cells),
@@ -61,25 +52,51 @@ pub(super) fn core() -> Spec {
 pub(super) fn grouped() -> Spec {
     Spec {
         create_on_update: true,
-        validate: |object| {
-            let mut out = Vec::new();
-            if object["eventTime"].is_null() {
+        validate: |object| common(&to_core(object.clone()), "reportingController"),
+        validate_create: |object| {
+            let core = to_core(object.clone());
+            let mut out = series(&core);
+            if core["eventTime"].is_null() {
                 out.push(FieldError::required("eventTime", ""));
             }
-            for (key, max) in
-                [("reportingController", 0), ("reportingInstance", 128), ("action", 128), ("reason", 128)]
-            {
-                let value = text(object, key);
-                if value.is_empty() {
-                    out.push(FieldError::required(key, ""));
-                } else if max > 0 && value.len() > max {
-                    let detail = format!("can have at most {max} characters");
-                    out.push(FieldError::invalid(key, &json!(""), &detail));
+            let ty = text(&core, "type");
+            if !matches!(ty, "Normal" | "Warning") {
+                out.push(FieldError::invalid("type", &json!(""), &format!("has invalid value: {ty}")));
+            }
+            // Fields of the older form.
+            for key in ["firstTimestamp", "lastTimestamp", "count", "source"] {
+                let unset = match &core[key] {
+                    Value::Object(source) => source.is_empty(),
+                    value => value.is_null() || *value == 0,
+                };
+                if !unset {
+                    out.push(FieldError::invalid(key, &json!(""), "needs to be unset"));
                 }
             }
-            if !matches!(text(object, "type"), "Normal" | "Warning") {
-                let detail = "has invalid value: ".to_owned() + text(object, "type");
-                out.push(FieldError::invalid("type", &json!(""), &detail));
+            out
+        },
+        validate_update: |old, new| {
+            let (old, new) = (to_core(old.clone()), to_core(new.clone()));
+            let mut out = if old["series"] == new["series"] { Vec::new() } else { series(&new) };
+            // In the order, and with the repetition, of the real server.
+            for key in [
+                "involvedObject",
+                "reason",
+                "message",
+                "source",
+                "firstTimestamp",
+                "lastTimestamp",
+                "count",
+                "reason",
+                "type",
+                "eventTime",
+                "action",
+                "related",
+                "reportingComponent",
+                "reportingInstance",
+            ] {
+                let shown = if key == "reportingComponent" { "reportingController" } else { key };
+                immutable(&mut out, shown, &old[key], &new[key]);
             }
             out
         },
@@ -89,6 +106,63 @@ pub(super) fn grouped() -> Spec {
         convert: Some((to_core, from_core)),
         ..Spec::new()
     }
+}
+
+/// What both forms are held to; `object` is in the core form.
+fn common(object: &Value, controller_field: &str) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    let involved = text(&object["involvedObject"], "namespace");
+    let own = text(&object["metadata"], "namespace");
+    let newer = !object["eventTime"].is_null();
+    let fits = match (newer, involved) {
+        (false, "") => own == "default" || own.is_empty(),
+        (false, involved) => own == involved,
+        (true, "") => matches!(own, "default" | "kube-system"),
+        (true, _) => true,
+    };
+    if !fits {
+        let detail = "does not match event.namespace";
+        out.push(FieldError::invalid("involvedObject.namespace", &json!(involved), detail));
+    }
+    if !newer {
+        return out;
+    }
+    let controller = text(object, "reportingComponent");
+    if controller.is_empty() {
+        out.push(FieldError::required(controller_field, ""));
+    }
+    invalid_all(&mut out, controller_field, &json!(controller), names::qualified_name(controller));
+    for (key, max, needed) in [
+        ("reportingInstance", 128, true),
+        ("action", 128, true),
+        ("reason", 128, true),
+        ("message", 1024, false),
+    ] {
+        let value = text(object, key);
+        if value.is_empty() && needed {
+            out.push(FieldError::required(key, ""));
+        }
+        if value.len() > max {
+            let detail = format!("can have at most {max} characters");
+            out.push(FieldError::invalid(key, &json!(""), &detail));
+        }
+    }
+    out
+}
+
+fn series(object: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    let series = &object["series"];
+    if series.is_null() {
+        return out;
+    }
+    if int(series, "count") < 2 {
+        out.push(FieldError::invalid("series.count", &json!(""), "should be at least 2"));
+    }
+    if series["lastObservedTime"].is_null() {
+        out.push(FieldError::required("series.lastObservedTime", ""));
+    }
+    out
 }
 
 /// Names of the same field in `events.k8s.io` and in core.

@@ -95,6 +95,35 @@ pub fn update(old: &Value, new: &Value) -> Vec<FieldError> {
     out
 }
 
+/// Checks a list of `metav1.Condition`.
+pub fn conditions(parent: &Value, path: &str) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    let all = items(parent, "conditions");
+    for (i, it) in all.iter().enumerate() {
+        let here = format!("{path}[{i}]");
+        let (ty, status, reason) = (text(it, "type"), text(it, "status"), text(it, "reason"));
+        if all[..i].iter().any(|c| text(c, "type") == ty) {
+            out.push(FieldError::duplicate(format!("{here}.type"), &json!(ty)));
+        }
+        if ty.is_empty() {
+            out.push(FieldError::required(format!("{here}.type"), "must be set"));
+        } else {
+            invalid_all(&mut out, &format!("{here}.type"), &json!(ty), names::qualified_name(ty));
+        }
+        if !matches!(status, "True" | "False" | "Unknown") {
+            let known = ["False", "True", "Unknown"];
+            out.push(FieldError::not_supported(format!("{here}.status"), &json!(status), &known));
+        }
+        if it["lastTransitionTime"].is_null() {
+            out.push(FieldError::required(format!("{here}.lastTransitionTime"), ""));
+        }
+        if reason.is_empty() {
+            out.push(FieldError::required(format!("{here}.reason"), ""));
+        }
+    }
+    out
+}
+
 /// Checks a map of labels.
 pub fn labels(out: &mut Vec<FieldError>, parent: &Value, key: &str, path: &str) {
     for (key, value) in entries(parent, key) {
@@ -178,16 +207,21 @@ fn finalizers(out: &mut Vec<FieldError>, meta: &Value) {
 
 /// Core kinds want finalizers with a domain.
 pub fn core_finalizers(object: &Value) -> Vec<FieldError> {
-    const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
     let mut out = Vec::new();
     for (i, finalizer) in items(&object["metadata"], "finalizers").iter().enumerate() {
-        let name = finalizer.as_str().unwrap_or("");
-        if !name.contains('/') && !STANDARD.contains(&name) {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            out.push(FieldError::invalid(format!("metadata.finalizers[{i}]"), finalizer, detail));
-        }
+        finalizer_name(&mut out, finalizer, &format!("metadata.finalizers[{i}]"));
     }
     out
+}
+
+/// A finalizer of Kubernetes itself or one with a domain.
+pub fn finalizer_name(out: &mut Vec<FieldError>, finalizer: &Value, field: &str) {
+    const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+    let name = finalizer.as_str().unwrap_or("");
+    if !name.contains('/') && !STANDARD.contains(&name) {
+        let detail = "name is neither a standard finalizer name nor is it fully qualified";
+        out.push(FieldError::invalid(field, finalizer, detail));
+    }
 }
 
 fn no_new_finalizers(out: &mut Vec<FieldError>, old: &Value, new: &Value) {

@@ -7,6 +7,7 @@ use super::meta::{immutable, invalid_all, non_negative};
 use super::names;
 use super::spec::{Generation, Spec, StatusMeta};
 use super::value::{child, fill, flag, int, items, items_mut, present, set, text};
+use super::volume_sources::known;
 use crate::status::FieldError;
 use crate::table::{AGE, Column, Columns, NAME, age, boolean, column, name, number};
 
@@ -148,6 +149,58 @@ fn lease() -> Spec {
     }
 }
 
+fn slice_ports(out: &mut Vec<FieldError>, object: &Value) {
+    let ports = items(object, "ports");
+    for (i, port) in ports.iter().enumerate() {
+        let here = format!("ports[{i}]");
+        let name = text(port, "name");
+        let field = format!("{here}.name");
+        if !name.is_empty() {
+            invalid_all(out, &field, &json!(name), names::label(name));
+        }
+        if ports[..i].iter().any(|p| text(p, "name") == name) {
+            out.push(FieldError::duplicate(field, &json!(name)));
+        }
+        known(out, &port["protocol"], &format!("{here}.protocol"), &["SCTP", "TCP", "UDP"]);
+        if let Some(protocol) = port["appProtocol"].as_str() {
+            let field = format!("{here}.appProtocol");
+            invalid_all(out, &field, &json!(protocol), names::qualified_name(protocol));
+        }
+    }
+}
+
+fn slice_endpoint(out: &mut Vec<FieldError>, endpoint: &Value, kind: &str, path: &str) {
+    let addresses = items(endpoint, "addresses");
+    let list = format!("{path}.addresses");
+    if addresses.is_empty() {
+        out.push(FieldError::required(&list, "must contain at least 1 address"));
+    } else if addresses.len() > 100 {
+        out.push(FieldError::too_many(&list, addresses.len(), 100));
+    }
+    for (j, value) in addresses.iter().enumerate() {
+        let field = format!("{list}[{j}]");
+        let text = value.as_str().unwrap_or("");
+        if kind == "FQDN" {
+            invalid_all(out, &field, value, names::subdomain(text));
+            continue;
+        }
+        let Ok(ip) = text.parse::<std::net::IpAddr>() else {
+            super::pod_dns::address(out, value, &field);
+            continue;
+        };
+        if (kind == "IPv4" && !ip.is_ipv4()) || (kind == "IPv6" && !ip.is_ipv6()) {
+            out.push(FieldError::invalid(&list, value, &format!("must be an {kind} address")));
+        }
+        super::service::external_address(out, value, &field);
+    }
+    for (key, rule) in [("nodeName", names::subdomain as fn(&str) -> Vec<String>), ("hostname", names::label)]
+    {
+        if let Some(name) = endpoint[key].as_str() {
+            invalid_all(out, &format!("{path}.{key}"), &json!(name), rule(name));
+        }
+    }
+}
+
 fn endpoint_slice() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("AddressType"), column("Ports"), column("Endpoints"), AGE];
     Spec {
@@ -169,32 +222,13 @@ fn endpoint_slice() -> Spec {
             } else if !known.contains(&kind) {
                 out.push(FieldError::not_supported("addressType", &json!(kind), &known));
             }
+            slice_ports(&mut out, object);
             let endpoints = items(object, "endpoints");
             if endpoints.len() > 1000 {
                 out.push(FieldError::too_many("endpoints", endpoints.len(), 1000));
             }
             for (i, endpoint) in endpoints.iter().enumerate() {
-                let addresses = items(endpoint, "addresses");
-                if addresses.is_empty() {
-                    let detail = "must contain at least 1 address";
-                    out.push(FieldError::required(format!("endpoints[{i}].addresses"), detail));
-                }
-                for (j, address) in addresses.iter().enumerate() {
-                    let field = format!("endpoints[{i}].addresses[{j}]");
-                    let value = address.as_str().unwrap_or("");
-                    match kind {
-                        "IPv4" if value.parse::<std::net::Ipv4Addr>().is_err() => {
-                            let detail = "must be an IPv4 address";
-                            out.push(FieldError::invalid(field, address, detail));
-                        }
-                        "IPv6" if value.parse::<std::net::Ipv6Addr>().is_err() => {
-                            let detail = "must be an IPv6 address";
-                            out.push(FieldError::invalid(field, address, detail));
-                        }
-                        "FQDN" => invalid_all(&mut out, &field, address, names::subdomain(value)),
-                        _ => {}
-                    }
-                }
+                slice_endpoint(&mut out, endpoint, kind, &format!("endpoints[{i}]"));
             }
             out
         },
@@ -251,7 +285,7 @@ fn priority_class() -> Spec {
                 out.push(FieldError::forbidden("value", detail));
             }
             let policy = text(object, "preemptionPolicy");
-            let known = ["Never", "PreemptLowerPriority"];
+            let known = ["PreemptLowerPriority", "Never"];
             if !known.contains(&policy) {
                 out.push(FieldError::not_supported("preemptionPolicy", &json!(policy), &known));
             }
@@ -301,7 +335,23 @@ fn runtime_class() -> Spec {
         validate: |object| {
             let mut out = Vec::new();
             let handler = text(object, "handler");
-            invalid_all(&mut out, "handler", &json!(handler), names::label(handler));
+            if handler.is_empty() {
+                out.push(FieldError::required("handler", ""));
+            } else {
+                invalid_all(&mut out, "handler", &json!(handler), names::label(handler));
+            }
+            let fixed = json!({"limits": object["overhead"]["podFixed"]});
+            super::resources::requirements(&mut out, &fixed, "overhead");
+            let scheduling = &object["scheduling"];
+            super::meta::labels(&mut out, scheduling, "nodeSelector", "scheduling.nodeSelector");
+            super::pod_scheduling::tolerations(&mut out, scheduling, "scheduling");
+            let all = items(scheduling, "tolerations");
+            for (i, it) in all.iter().enumerate().filter(|(i, it)| all[..*i].contains(it)) {
+                let shown = super::internal::shown("Toleration", it);
+                let field = format!("scheduling.tolerations[{i}]");
+                let message = format!("Duplicate value: {shown}");
+                out.push(FieldError::raw(crate::status::FieldReason::Duplicate, field, message));
+            }
             out
         },
         validate_update: |old, new| {

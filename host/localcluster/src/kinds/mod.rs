@@ -25,6 +25,7 @@ mod misc;
 pub mod names;
 mod namespace;
 mod network;
+mod network_policy;
 mod node;
 pub mod pod;
 mod pod_changes;

@@ -22,6 +22,8 @@ const PERCENT_MESSAGE: &str = "a valid percent string must be a numeric string f
 
 const UNDERSCORED: &str = r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*";
 const UNDERSCORED_MESSAGE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character";
+const WILDCARD: &str = r"\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+const WILDCARD_MESSAGE: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character";
 const HEADER: &str = "[-A-Za-z0-9]+";
 const HEADER_MESSAGE: &str = "a valid HTTP header must consist of alphanumeric characters or '-'";
 /// Name of a kernel parameter, its parts joined by dots or slashes.
@@ -53,6 +55,7 @@ patterns! {
     SYSCTL_RE = SYSCTL;
     ISCSI_RE = ISCSI;
     PATH_RE = PATH;
+    WILDCARD_RE = WILDCARD;
 }
 
 fn fits(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
@@ -244,6 +247,18 @@ pub fn relaxed_subdomain(text: &str) -> Vec<String> {
     }
     if !fits(&UNDERSCORED_RE, text) {
         out.push(regex_error(UNDERSCORED_MESSAGE, UNDERSCORED, &["example.com"]));
+    }
+    out
+}
+
+/// A subdomain behind a wildcard.
+pub fn wildcard_subdomain(text: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    if text.len() > 253 {
+        out.push(max_length(253));
+    }
+    if !fits(&WILDCARD_RE, text) {
+        out.push(regex_error(WILDCARD_MESSAGE, WILDCARD, &["*.example.com"]));
     }
     out
 }

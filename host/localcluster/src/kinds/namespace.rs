@@ -28,6 +28,13 @@ pub(super) fn spec() -> Spec {
             Ok(())
         },
         update,
+        validate_create: |object| {
+            let mut out = Vec::new();
+            for finalizer in items(&object["spec"], "finalizers") {
+                super::meta::finalizer_name(&mut out, finalizer, "spec.finalizers");
+            }
+            out
+        },
         validate_sub: |sub, old, new| {
             let mut out = Vec::new();
             if sub == "status" {

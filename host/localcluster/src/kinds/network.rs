@@ -1,13 +1,12 @@
-//! Group `networking.k8s.io`: Ingress, IngressClass, NetworkPolicy, ServiceCIDR, IPAddress.
+//! Group `networking.k8s.io`: Ingress, IngressClass, ServiceCIDR, IPAddress. NetworkPolicy has a file
+//! of its own.
 
 use serde_json::{Value, json};
 
 use super::meta::{immutable, invalid_all};
 use super::names;
-use super::pod_validation::label_selector;
 use super::spec::{Generation, Spec, StatusMeta};
-use super::value::{child, empty, fill, items, items_mut, text};
-use crate::selector::label_selector_text;
+use super::value::{child, fill, items, text};
 use crate::status::FieldError;
 use crate::table::{AGE, Column, Columns, NAME, age, column, name};
 
@@ -15,7 +14,7 @@ pub(super) fn spec(plural: &str) -> Option<Spec> {
     Some(match plural {
         "ingresses" => ingress(),
         "ingressclasses" => ingress_class(),
-        "networkpolicies" => network_policy(),
+        "networkpolicies" => super::network_policy::spec(),
         "servicecidrs" => service_cidr(),
         "ipaddresses" => ip_address(),
         _ => return None,
@@ -29,6 +28,8 @@ fn ingress() -> Spec {
         revalidates: true,
         generation: Generation::Spec,
         validate: ingress_validation,
+        validate_create: class_annotation,
+        validate_sub: |sub, _, new| if sub == "status" { balancer(new) } else { Vec::new() },
         columns: Columns::Own(COLUMNS, |object, now| {
             let spec = &object["spec"];
             let hosts: Vec<&str> =
@@ -71,8 +72,12 @@ fn ingress_validation(object: &Value) -> Vec<FieldError> {
         let here = format!("spec.rules[{i}]");
         let host = text(rule, "host");
         if !host.is_empty() {
-            let bare = host.strip_prefix("*.").unwrap_or(host);
-            invalid_all(&mut out, &format!("{here}.host"), &json!(host), names::subdomain(bare));
+            let field = format!("{here}.host");
+            if host.parse::<std::net::IpAddr>().is_ok() {
+                let detail = "must be a DNS name, not an IP address";
+                out.push(FieldError::invalid(&field, &json!(host), detail));
+            }
+            dns_name(&mut out, host, &field);
         }
         if rule["http"].is_object() && items(&rule["http"], "paths").is_empty() {
             out.push(FieldError::required(format!("{here}.http.paths"), ""));
@@ -89,6 +94,7 @@ fn ingress_validation(object: &Value) -> Vec<FieldError> {
                         let detail = "must be an absolute path";
                         out.push(FieldError::invalid(format!("{here}.path"), &json!(value), detail));
                     }
+                    path_parts(&mut out, value, &format!("{here}.path"));
                 }
                 "ImplementationSpecific" => {}
                 other => {
@@ -97,6 +103,74 @@ fn ingress_validation(object: &Value) -> Vec<FieldError> {
                 }
             }
             backend(&mut out, &path["backend"], &format!("{here}.backend"));
+        }
+    }
+    for (i, tls) in items(spec, "tls").iter().enumerate() {
+        let here = format!("spec.tls[{i}]");
+        for (j, host) in items(tls, "hosts").iter().enumerate() {
+            dns_name(&mut out, host.as_str().unwrap_or(""), &format!("{here}.hosts[{j}]"));
+        }
+        let secret = text(tls, "secretName");
+        if !secret.is_empty() {
+            invalid_all(&mut out, &format!("{here}.secretName"), &json!(secret), names::subdomain(secret));
+        }
+    }
+    if let Some(class) = spec["ingressClassName"].as_str() {
+        invalid_all(&mut out, "spec.ingressClassName", &json!(class), names::subdomain(class));
+    }
+    out
+}
+
+/// The annotation that named the class before there was a field agrees with it on a new object.
+fn class_annotation(object: &Value) -> Vec<FieldError> {
+    const KEY: &str = "kubernetes.io/ingress.class";
+    let given = &object["metadata"]["annotations"][KEY];
+    let class = &object["spec"]["ingressClassName"];
+    if given.is_null() || class.is_null() || given == class {
+        return Vec::new();
+    }
+    let detail = "must match `ingressClassName` when both are specified";
+    vec![FieldError::invalid(format!("annotations.{KEY}"), given, detail)]
+}
+
+/// A host, whose first part may be a wildcard.
+fn dns_name(out: &mut Vec<FieldError>, host: &str, field: &str) {
+    let wrong = if host.contains('*') { names::wildcard_subdomain(host) } else { names::subdomain(host) };
+    invalid_all(out, field, &json!(host), wrong);
+}
+
+/// What a path may not hold, anywhere or at its end.
+fn path_parts(out: &mut Vec<FieldError>, path: &str, field: &str) {
+    for part in ["//", "/./", "/../", "%2f", "%2F"] {
+        if path.contains(part) {
+            let detail = format!("must not contain '{part}'");
+            out.push(FieldError::invalid(field, &json!(path), &detail));
+        }
+    }
+    for end in ["/..", "/."] {
+        if path.ends_with(end) {
+            let detail = format!("cannot end with '{end}'");
+            out.push(FieldError::invalid(field, &json!(path), &detail));
+        }
+    }
+}
+
+/// Where an ingress can be reached.
+fn balancer(object: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    let path = "status.loadBalancer.ingress";
+    for (i, it) in items(&object["status"]["loadBalancer"], "ingress").iter().enumerate() {
+        if !text(it, "ip").is_empty() {
+            super::pod_dns::address(&mut out, &it["ip"], &format!("{path}[{i}].ip"));
+        }
+        let host = text(it, "hostname");
+        let field = format!("{path}[{i}].hostname");
+        if !host.is_empty() {
+            invalid_all(&mut out, &field, &json!(host), names::subdomain(host));
+            if host.parse::<std::net::IpAddr>().is_ok() {
+                let detail = "must be a DNS name, not an IP address";
+                out.push(FieldError::invalid(field, &json!(host), detail));
+            }
         }
     }
     out
@@ -119,15 +193,76 @@ fn backend(out: &mut Vec<FieldError>, backend: &Value, path: &str) {
                 out.push(FieldError::required(format!("{path}.service.name"), ""));
             } else {
                 let field = format!("{path}.service.name");
-                invalid_all(out, &field, &json!(name), names::label_1035(name));
+                invalid_all(out, &field, &json!(name), names::label(name));
             }
             let port = &service["port"];
             if port["number"].is_null() && text(port, "name").is_empty() {
                 out.push(FieldError::required(path, "port name or number is required"));
+            } else if !port["number"].is_null() && !text(port, "name").is_empty() {
+                let detail = "cannot set both port name & port number";
+                out.push(FieldError::invalid(path, &json!(""), detail));
+            } else if let Some(number) = port["number"].as_i64() {
+                super::pod_validation::port_number(out, &format!("{path}.service.port.number"), number);
+            } else {
+                let name = text(port, "name");
+                let field = format!("{path}.service.port.name");
+                invalid_all(out, &field, &json!(name), names::port_name(name));
             }
         }
         (false, true) => {}
     }
+}
+
+fn class_validation(object: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    let spec = &object["spec"];
+    let controller = text(spec, "controller");
+    if controller.len() > 250 {
+        out.push(FieldError::too_long("spec.controller", 250));
+    }
+    if controller.is_empty() {
+        out.push(FieldError::required("spec.controller", ""));
+    } else {
+        for (part, message) in names::domain_path(controller) {
+            out.push(FieldError::invalid("spec.controller", &json!(part), &message));
+        }
+    }
+    let parameters = &spec["parameters"];
+    if parameters.is_null() {
+        return out;
+    }
+    if let Some(group) = parameters["apiGroup"].as_str() {
+        invalid_all(&mut out, "spec.parameters.apiGroup", &json!(group), names::subdomain(group));
+    }
+    for key in ["kind", "name"] {
+        let (field, value) = (format!("spec.parameters.{key}"), text(parameters, key));
+        if value.is_empty() {
+            out.push(FieldError::required(field, ""));
+        } else {
+            invalid_all(&mut out, &field, &json!(value), names::NameRule::PathSegment.check(value, false));
+        }
+    }
+    let field = "spec.parameters.namespace";
+    let namespace = parameters["namespace"].as_str();
+    match text(parameters, "scope") {
+        "" => out.push(FieldError::required("spec.parameters.scope", "")),
+        "Namespace" => match namespace {
+            None | Some("") => {
+                out.push(FieldError::required(field, "`parameters.scope` is set to 'Namespace'"));
+            }
+            Some(name) => invalid_all(&mut out, field, &json!(name), names::label(name)),
+        },
+        "Cluster" => {
+            if namespace.is_some() {
+                out.push(FieldError::forbidden(field, "`parameters.scope` is set to 'Cluster'"));
+            }
+        }
+        other => {
+            let scopes = ["Cluster", "Namespace"];
+            out.push(FieldError::not_supported("spec.parameters.scope", &json!(other), &scopes));
+        }
+    }
+    out
 }
 
 fn ingress_class() -> Spec {
@@ -140,6 +275,7 @@ fn ingress_class() -> Spec {
                 fill(parameters, "scope", "Cluster");
             }
         },
+        validate: class_validation,
         validate_update: |old, new| {
             let mut out = Vec::new();
             let (before, after) = (&old["spec"]["controller"], &new["spec"]["controller"]);
@@ -158,50 +294,6 @@ fn ingress_class() -> Spec {
                 "<none>".to_owned()
             };
             vec![name(object), json!(text(spec, "controller")), json!(shown), age(object, now)]
-        }),
-        ..Spec::new()
-    }
-}
-
-fn network_policy() -> Spec {
-    const COLUMNS: &[Column] = &[NAME, column("Pod-Selector"), AGE];
-    Spec {
-        generation: Generation::Spec,
-        default: |object| {
-            let spec = child(object, "spec");
-            for direction in ["ingress", "egress"] {
-                for rule in items_mut(spec, direction) {
-                    for port in items_mut(rule, "ports") {
-                        fill(port, "protocol", "TCP");
-                    }
-                }
-            }
-            if empty(&spec["policyTypes"]) {
-                let mut types = vec![json!("Ingress")];
-                if !empty(&spec["egress"]) {
-                    types.push(json!("Egress"));
-                }
-                super::value::set(spec, "policyTypes", types);
-            }
-        },
-        validate: |object| {
-            let mut out = Vec::new();
-            label_selector(&mut out, &object["spec"]["podSelector"], "spec.podSelector");
-            let known = ["Egress", "Ingress"];
-            for (i, kind) in items(&object["spec"], "policyTypes").iter().enumerate() {
-                if !known.iter().any(|k| kind == k) {
-                    let field = format!("spec.policyTypes[{i}]");
-                    out.push(FieldError::not_supported(field, kind, &known));
-                }
-            }
-            out
-        },
-        columns: Columns::Own(COLUMNS, |object, now| {
-            let selector = match label_selector_text(&object["spec"]["podSelector"]) {
-                text if text.is_empty() => "<none>".to_owned(),
-                text => text,
-            };
-            vec![name(object), json!(selector), age(object, now)]
         }),
         ..Spec::new()
     }
@@ -230,8 +322,10 @@ fn service_cidr() -> Spec {
         },
         validate_update: |old, new| {
             let mut out = Vec::new();
-            let (before, after) = (&old["spec"]["cidrs"], &new["spec"]["cidrs"]);
-            immutable(&mut out, "spec.cidrs", before, after);
+            let (before, after) = (items(&old["spec"], "cidrs"), items(&new["spec"], "cidrs"));
+            for (i, (had, has)) in before.iter().zip(after).enumerate() {
+                immutable(&mut out, &format!("spec.cidrs[{i}]"), had, has);
+            }
             out
         },
         columns: Columns::Own(COLUMNS, |object, now| {

@@ -4,10 +4,12 @@ use serde_json::{Value, json};
 
 use super::meta::invalid_all;
 use super::names;
+use super::resources::amount_of;
+use super::service::is_range;
 use super::spec::Spec;
 use super::value::{child, empty, entries, flag, items, set, text};
 use crate::rest::strategy::Ctx;
-use crate::status::{FieldError, Status};
+use crate::status::{FieldError, FieldReason, Status};
 use crate::table::{AGE, Column, Columns, NAME, age, column, name, wide};
 
 pub(super) fn spec() -> Spec {
@@ -88,9 +90,33 @@ fn validate(object: &Value) -> Vec<FieldError> {
             out.push(FieldError::not_supported(field, &json!(effect), &known));
         }
         if seen.contains(&(key, effect)) {
-            out.push(FieldError::duplicate(&here, taint));
+            let message = format!(
+                "Duplicate value: {{\"Key\":{},\"Value\":{},\"Effect\":{},\"TimeAdded\":{}}}: taints must be unique by key and effect pair",
+                json!(key),
+                json!(value),
+                json!(effect),
+                taint["timeAdded"]
+            );
+            out.push(FieldError::raw(FieldReason::Duplicate, &here, message));
         }
         seen.push((key, effect));
+    }
+    for list in ["capacity", "allocatable"] {
+        for (resource, amount) in entries(&object["status"], list) {
+            amount_of(&mut out, resource, amount, &format!("status.{list}.{resource}"));
+        }
+    }
+    let ranges = items(spec, "podCIDRs");
+    for (i, range) in ranges.iter().enumerate() {
+        if !is_range(range.as_str().unwrap_or("")) {
+            let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+            out.push(FieldError::invalid(format!("spec.podCIDRs[{i}]"), range, detail));
+        }
+    }
+    let six = ranges.iter().filter(|r| r.as_str().is_some_and(|r| r.contains(':'))).count();
+    if ranges.len() > 2 || (ranges.len() == 2 && six != 1) {
+        let detail = "may specify no more than one CIDR for each IP family";
+        out.push(FieldError::invalid("spec.podCIDRs", &json!(ranges), detail));
     }
     out
 }

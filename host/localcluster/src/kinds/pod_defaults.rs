@@ -20,7 +20,13 @@ pub fn pod(pod: &mut Value) {
         }
     }
     fill(pod_spec, "enableServiceLinks", true);
-    requests_from_limits(pod_spec);
+    if let Some(limits) = pod_spec["resources"]["limits"].as_object().cloned() {
+        // Only what can be given to a pod as a whole.
+        let shared = |name: &str| matches!(name, "cpu" | "memory") || name.starts_with("hugepages-");
+        for (name, amount) in limits.into_iter().filter(|(name, _)| shared(name)) {
+            fill(child(child(pod_spec, "resources"), "requests"), &name, amount);
+        }
+    }
     spec(pod_spec);
     if let Some(status) = present(pod, "status") {
         addresses(status);

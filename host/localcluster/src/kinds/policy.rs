@@ -21,10 +21,14 @@ pub(super) fn spec() -> Spec {
             let spec = &object["spec"];
             let (min, max) = (&spec["minAvailable"], &spec["maxUnavailable"]);
             if !min.is_null() && !max.is_null() {
-                let fields = ["minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy"];
-                let shown = super::internal::capitalised(&fields, spec);
-                let message =
-                    format!("Invalid value: {shown}: minAvailable and maxUnavailable cannot be both set");
+                let selector = super::apps::show_as(
+                    "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector",
+                    &spec["selector"],
+                );
+                let message = format!(
+                    "Invalid value: {{\"MinAvailable\":{min},\"Selector\":{selector},\"MaxUnavailable\":{max},\"UnhealthyPodEvictionPolicy\":{}}}: minAvailable and maxUnavailable cannot be both set",
+                    spec["unhealthyPodEvictionPolicy"]
+                );
                 out.push(FieldError::raw(crate::status::FieldReason::Invalid, "spec", message));
             }
             for (key, value) in [("minAvailable", min), ("maxUnavailable", max)] {
@@ -46,7 +50,9 @@ pub(super) fn spec() -> Spec {
                 return Vec::new();
             }
             let keys = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
-            counts(&new["status"], &keys)
+            let mut out = super::meta::conditions(&new["status"], "status.conditions");
+            out.extend(counts(&new["status"], &keys));
+            out
         },
         columns: Columns::Own(COLUMNS, |object, now| {
             let show = |value: &Value| match value {

@@ -195,7 +195,7 @@ fn cluster_addresses(out: &mut Vec<FieldError>, spec: &Value) {
 }
 
 /// An address outside the cluster, where traffic can come from.
-fn external_address(out: &mut Vec<FieldError>, value: &Value, field: &str) {
+pub(super) fn external_address(out: &mut Vec<FieldError>, value: &Value, field: &str) {
     let Ok(ip) = value.as_str().unwrap_or("").parse::<IpAddr>() else {
         return address(out, value, field);
     };
@@ -400,8 +400,7 @@ fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
     let had = !items(before, "clusterIPs").is_empty();
     let external = text(before, "type") == "ExternalName" || text(after, "type") == "ExternalName";
     if had && !external {
-        let first = |spec: &Value| items(spec, "clusterIPs").first().cloned().unwrap_or(Value::Null);
-        if first(before) != first(after) {
+        if before["clusterIP"] != after["clusterIP"] {
             let shown = schema::show(&schema::Type::Any, &after["clusterIPs"]);
             let message = format!("Invalid value: {shown}: may not change once set");
             out.push(FieldError::raw(FieldReason::Invalid, "spec.clusterIPs[0]", message));

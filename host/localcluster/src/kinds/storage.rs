@@ -239,11 +239,11 @@ fn csi_driver() -> Spec {
         returns_deleted: true,
         unconditional: false,
         generation: super::spec::Generation::None,
-        revalidates: true,
         validate: |object| {
             let mut out = Vec::new();
-            let name = text(&object["metadata"], "name");
-            driver_name(&mut out, name, "metadata.name");
+            if text(&object["metadata"], "name").len() > 63 {
+                out.push(FieldError::too_long("metadata.name", 63));
+            }
             driver_spec(&mut out, &object["spec"]);
             out
         },
@@ -367,7 +367,6 @@ fn csi_node() -> Spec {
     Spec {
         returns_deleted: true,
         unconditional: false,
-        revalidates: true,
         validate: node_drivers,
         validate_update: |old, new| {
             // A driver may come and go, but it does not change.

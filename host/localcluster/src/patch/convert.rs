@@ -40,11 +40,11 @@ fn find(ty: &Type, value: &Value) -> Option<String> {
         (Type::I32, Value::Number(n)) if !n.is_f64() => None,
         (Type::I64 | Type::F64, Value::Number(_)) | (Type::Bool, Value::Bool(_)) => None,
         (Type::String, Value::String(_)) => None,
+        (Type::String, other) => Some(format!("cannot convert {} to string", kind_of(other))),
         (Type::I32, _) => Some("unrecognized type: int32".into()),
         (Type::I64, _) => Some("unrecognized type: int64".into()),
         (Type::F64, _) => Some("unrecognized type: float64".into()),
         (Type::Bool, _) => Some("unrecognized type: bool".into()),
-        (Type::String, _) => Some("unrecognized type: string".into()),
         // These decode themselves; the words of the decoder stand.
         _ => None,
     }

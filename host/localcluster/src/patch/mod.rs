@@ -61,10 +61,13 @@ pub fn apply(
     patch: &[u8],
     options: &PatchOptions,
 ) -> Result<Patched, Status> {
-    let (patch, mut repeated) = parse(patch)?;
+    let (patch, mut repeated) = parse(patch_type, patch)?;
     let is_list = patch_type == PatchType::Json;
     if is_list {
         repeated.extend(json::unknown_fields(&patch));
+    }
+    if patch_type == PatchType::Merge && patch.is_null() {
+        return Err(Status::bad_request("Invalid JSON Patch"));
     }
     if !is_list && !patch.is_object() {
         let prefix = if patch_type == PatchType::Merge { "error decoding patch: " } else { "" };
@@ -96,6 +99,17 @@ pub fn apply(
         let value = Value::String(shown(&patched));
         Status::invalid("", "", "", vec![FieldError::invalid("patch", &value, error)])
     };
+    if patch_type != PatchType::Strategic && !kind.custom {
+        // The kind is that of the address; a patch cannot make another of it.
+        let (version, name) = (&patched["apiVersion"], &patched["kind"]);
+        if let (Some(version), Some(name)) = (version.as_str(), name.as_str()) {
+            if (version, name) != (kind.api_version().as_str(), kind.kind.as_str())
+                && schema().kind(version, name).is_none()
+            {
+                return Err(refuse(&schema::not_registered(version, name)));
+            }
+        }
+    }
     let (mut object, notes) = redecode(kind, &patched);
     if let Some(error) = notes.type_error {
         let converted = match patch_type {
@@ -140,6 +154,7 @@ pub(crate) fn keep_type(kind: &Kind, object: &mut Value) {
     }
 }
 
-fn parse(patch: &[u8]) -> Result<(Value, Vec<String>), Status> {
-    schema::decode_any(patch).map_err(|e| Status::bad_request(format!("error decoding patch: {e}")))
+fn parse(patch_type: PatchType, patch: &[u8]) -> Result<(Value, Vec<String>), Status> {
+    let prefix = if patch_type == PatchType::Strategic { "" } else { "error decoding patch: " };
+    schema::decode_any(patch).map_err(|e| Status::bad_request(format!("{prefix}{e}")))
 }

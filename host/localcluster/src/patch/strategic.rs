@@ -211,9 +211,12 @@ fn merge_list(
         return by_order(old, &new, &before, "");
     }
     if maps != old.len() + new.len() {
-        return Err(Status::server_error(
-            "list element types are not identical: map[string]interface {} and others",
-        ));
+        let lists = [Value::Array(old), Value::Array(new)];
+        let shown: Vec<String> = lists.iter().map(super::go::go_fmt).collect();
+        return Err(Status::server_error(format!(
+            "list element types are not identical: [{}]",
+            shown.join(" ")
+        )));
     }
     let key = field.and_then(|f| f.merge_key.as_deref()).unwrap_or("");
     if key.is_empty() {

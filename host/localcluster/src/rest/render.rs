@@ -142,6 +142,42 @@ impl Form {
         if self.accept.yaml { to_yaml(json.as_bytes()) } else { json.into() }
     }
 
+    /// A Scale as its metadata or as a table, if that is wanted; anything else stays as it is.
+    pub fn reshaped(&self, value: Value) -> Value {
+        if value["kind"] != "Scale" {
+            return value;
+        }
+        match self.accept.shape {
+            Shape::Partial => self.partial(&value),
+            Shape::Table => {
+                let columns =
+                    [("Name", "string"), ("Desired", "integer"), ("Available", "integer"), ("Age", "string")];
+                let columns: Vec<Value> = columns
+                    .iter()
+                    .map(|(name, ty)| {
+                        let format = if *name == "Name" { "name" } else { "" };
+                        json!({"name": name, "type": ty, "format": format, "description": "", "priority": 0})
+                    })
+                    .collect();
+                let meta = &value["metadata"];
+                let now = super::clock::seconds(self.now);
+                let cells = json!([
+                    meta["name"],
+                    value["spec"]["replicas"].as_i64().unwrap_or(0),
+                    value["status"]["replicas"].as_i64().unwrap_or(0),
+                    table::age(&value, &now),
+                ]);
+                json!({
+                    "kind": "Table", "apiVersion": self.meta_version(),
+                    "metadata": {"resourceVersion": meta["resourceVersion"]},
+                    "columnDefinitions": columns,
+                    "rows": [{"cells": cells, "object": self.partial(&value)}],
+                })
+            }
+            Shape::Whole | Shape::PartialList => value,
+        }
+    }
+
     fn partial(&self, object: &Value) -> Value {
         json!({
             "kind": "PartialObjectMetadata", "apiVersion": self.meta_version(),

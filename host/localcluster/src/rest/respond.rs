@@ -30,7 +30,9 @@ impl Writer {
                 let bytes = self.form.list(&kind, &list)?;
                 self.compressed(object_response(code, bytes.clone(), yaml), &bytes)
             }
-            Outcome::Other(value) => object_response(code, self.form.encode(&value), yaml),
+            Outcome::Other(value) => {
+                object_response(code, self.form.encode(&self.form.reshaped(value)), yaml)
+            }
             Outcome::Text(body) => text(code, &body),
             Outcome::Empty => {
                 let mut response = http::Response::new(Body::Full(Bytes::new()));

@@ -9,7 +9,7 @@ use super::strategy::User;
 use super::{Call, Rest, body};
 use crate::authorization::{Attributes, Decision};
 use crate::schema;
-use crate::status::{FieldError, Status};
+use crate::status::{FieldError, FieldReason, Status};
 
 const AUTHORIZATION: &str = "authorization.k8s.io";
 const AUTHENTICATION: &str = "authentication.k8s.io";
@@ -32,12 +32,22 @@ impl Rest {
         if !object["metadata"].is_object() {
             object["metadata"] = json!({});
         }
+        if kind.kind == "SelfSubjectReview" || kind.kind == "SelfSubjectRulesReview" {
+            object["metadata"] = json!({});
+        }
+        let mut problems = Vec::new();
+        if kind.group == AUTHORIZATION {
+            self.only_spec(call, &object, &mut problems);
+        }
         if !object["spec"].is_object() {
             object["spec"] = json!({});
         }
         object["status"] = match kind.kind.as_str() {
             "TokenReview" => self.review_token(&object["spec"])?,
-            "SelfSubjectReview" => json!({"userInfo": user_info(&call.user)}),
+            "SelfSubjectReview" => {
+                object["metadata"] = json!({"creationTimestamp": self.clock.seconds()});
+                json!({"userInfo": user_info(&call.user)})
+            }
             "SelfSubjectRulesReview" => {
                 let namespace = object["spec"]["namespace"].as_str().unwrap_or_default();
                 if namespace.is_empty() {
@@ -48,26 +58,67 @@ impl Rest {
                 status
             }
             "SelfSubjectAccessReview" => {
-                let attributes = attributes(&object["spec"], false)?;
+                let attributes = attributes(&object["spec"], false, problems)?;
                 self.access(&call.user, &attributes)
             }
             "LocalSubjectAccessReview" => {
-                let asked = object["spec"]["resourceAttributes"]["namespace"].as_str();
-                if asked.unwrap_or_default() != call.namespace {
-                    return Err(invalid(vec![FieldError::invalid(
-                        "spec.resourceAttributes.namespace",
-                        &json!(asked.unwrap_or_default()),
-                        "must match metadata.namespace",
-                    )]));
+                let spec = &object["spec"];
+                let asked = spec["resourceAttributes"]["namespace"].as_str().unwrap_or_default();
+                if !spec["resourceAttributes"].is_null() && asked != call.namespace {
+                    let field = "spec.resourceAttributes.namespace";
+                    let detail = "must match metadata.namespace";
+                    problems.push(FieldError::invalid(field, &json!(asked), detail));
+                }
+                if !spec["nonResourceAttributes"].is_null() {
+                    let path = &spec["nonResourceAttributes"];
+                    let message = format!(
+                        "Invalid value: {{\"Path\":{},\"Verb\":{}}}: disallowed on this kind of request",
+                        json!(path["path"].as_str().unwrap_or_default()),
+                        json!(path["verb"].as_str().unwrap_or_default())
+                    );
+                    let reason = FieldReason::Invalid;
+                    problems.push(FieldError::raw(reason, "spec.nonResourceAttributes", message));
                 }
                 object["metadata"]["namespace"] = call.namespace.clone().into();
-                self.access(&subject(&object["spec"]), &attributes(&object["spec"], true)?)
+                self.access(&subject(&object["spec"]), &attributes(&object["spec"], true, problems)?)
             }
-            _ => self.access(&subject(&object["spec"]), &attributes(&object["spec"], true)?),
+            _ => self.access(&subject(&object["spec"]), &attributes(&object["spec"], true, problems)?),
         };
+        if kind.kind == "SelfSubjectReview" {
+            if let Some(map) = object.as_object_mut() {
+                map.remove("spec");
+            }
+        }
         super::add_type_meta(kind, &mut object);
         let answer = Answer::ok(kind, Outcome::Other(object)).with_code(201);
         Ok(Some(answer.with_warnings(decoded.warnings)))
+    }
+
+    /// A review is a question, so nothing but its spec may be given, and the namespace where it is asked.
+    fn only_spec(&self, call: &Call, object: &Value, problems: &mut Vec<FieldError>) {
+        let local = call.kind.kind == "LocalSubjectAccessReview";
+        if call.kind.kind == "SelfSubjectRulesReview" {
+            return;
+        }
+        let mut given = object["metadata"].as_object().cloned().unwrap_or_default();
+        given.remove("managedFields");
+        if local {
+            given.remove("namespace");
+        }
+        if given.is_empty() {
+            return;
+        }
+        let mut shown = object.clone();
+        if local {
+            shown["metadata"]["namespace"] = call.namespace.clone().into();
+        }
+        let now = self.clock.seconds();
+        crate::patch::managed::on_write(&call.kind, None, &mut shown, &call.write.manager, "", &now);
+        let named = schema::schema().named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+        let ty = named.map_or(schema::Type::Any, schema::Type::Struct);
+        let detail = if local { "must be empty except for namespace" } else { "must be empty" };
+        let message = format!("Invalid value: {}: {detail}", schema::show(&ty, &shown["metadata"]));
+        problems.push(FieldError::raw(FieldReason::Invalid, "metadata", message));
     }
 
     fn review_token(&self, spec: &Value) -> Result<Value, Status> {
@@ -77,9 +128,10 @@ impl Rest {
         }
         let wanted = spec["audiences"].as_array().cloned().unwrap_or_default();
         let Some((user, audiences)) = self.token_user(token) else {
-            return Ok(json!({
-                "user": {}, "error": "[invalid bearer token, unknown]",
-            }));
+            // What looks like a signed token was refused by more than one authenticator.
+            let signed = token.split('.').count() == 3;
+            let error = if signed { "[invalid bearer token, unknown]" } else { "invalid bearer token" };
+            return Ok(json!({"user": {}, "error": error}));
         };
         let has = audiences.as_array().cloned().unwrap_or_default();
         let common: Vec<_> = if wanted.is_empty() {
@@ -115,7 +167,7 @@ fn subject(spec: &Value) -> User {
 }
 
 /// The actual question of a review, or why it is none.
-fn attributes(spec: &Value, of_somebody: bool) -> Result<Attributes, Status> {
+fn attributes(spec: &Value, of_somebody: bool, problems: Vec<FieldError>) -> Result<Attributes, Status> {
     let resource = spec.get("resourceAttributes").filter(|v| v.is_object());
     let path = spec.get("nonResourceAttributes").filter(|v| v.is_object());
     let mut errors = Vec::new();
@@ -146,6 +198,7 @@ fn attributes(spec: &Value, of_somebody: bool) -> Result<Attributes, Status> {
             "at least one of user or group must be specified",
         ));
     }
+    errors.extend(problems);
     if !errors.is_empty() {
         return Err(invalid(errors));
     }

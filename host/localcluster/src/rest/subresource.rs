@@ -64,14 +64,24 @@ impl Rest {
             ("scale", &Method::PUT) => {
                 let scale = typed("autoscaling/v1", "Scale")?;
                 check_name(&call, &scale.object)?;
-                self.write_scale(&call, &|_| Ok(scale.object.clone()))
+                self.write_scale(&call, &|_| Ok((scale.object.clone(), scale.warnings.clone())))
             }
             ("scale", _) => {
                 let patch_kind = PatchKind::of(content, &call.kind)?;
                 self.patch_scale(&call, patch_kind, &request.body)
             }
-            ("binding", _) => self.bind(&call, &typed("v1", "Binding")?.object),
-            ("eviction", _) => self.evict(&call, &typed("policy/v1", "Eviction")?.object),
+            ("binding", _) => {
+                let binding = typed("v1", "Binding")?.object;
+                if meta_text(&binding, "name") != call.name {
+                    return Err(Status::bad_request("name in URL does not match name in Binding object"));
+                }
+                self.bind(&call, &binding)
+            }
+            ("eviction", _) => {
+                let text = older_eviction(json()?);
+                let eviction = schema::decode_as("policy/v1", "Eviction", &text, call.write.validation)?;
+                self.evict(&call, &eviction.object)
+            }
             ("token", _) => {
                 let wanted = typed("authentication.k8s.io/v1", "TokenRequest")?.object;
                 self.request_token(&call, wanted)
@@ -104,12 +114,14 @@ impl Rest {
     fn write_scale(
         &self,
         call: &Call,
-        make: &dyn Fn(&Value) -> Result<Value, Status>,
+        make: &dyn Fn(&Value) -> Result<(Value, Vec<String>), Status>,
     ) -> Result<Answer, Status> {
         let kind = &call.kind;
+        let warnings = std::cell::RefCell::new(Vec::new());
         let edit = |object: &mut Value| {
             let present = kind.strategy.scale(kind, object)?;
-            let scale = make(&present)?;
+            let (scale, noticed) = make(&present)?;
+            *warnings.borrow_mut() = noticed;
             let uid = meta_text(&scale, "uid");
             if !uid.is_empty() && uid != meta_text(object, "uid") {
                 let text = format!(
@@ -126,7 +138,8 @@ impl Rest {
             }
             Ok(())
         };
-        let answer = self.update(call, &Change::Edit(&edit), Vec::new())?;
+        let mut answer = self.update(call, &Change::Edit(&edit), Vec::new())?;
+        answer.warnings.splice(..0, warnings.take());
         let Outcome::Object(object) = &answer.outcome else { return Ok(answer) };
         let scale = kind.strategy.scale(kind, &object.value(kind))?;
         Ok(Answer { outcome: Outcome::Other(scale), ..answer })
@@ -140,7 +153,7 @@ impl Rest {
                 _ => patch::apply_ssa(&SCALE, Some(present), text, &options)?,
             };
             check_name(call, &patched.object)?;
-            Ok(patched.object)
+            Ok((patched.object, patched.warnings))
         })
     }
 
@@ -264,6 +277,12 @@ impl Rest {
         const DEFAULT_SECONDS: i64 = 3600;
         let stored = self.table(&call.kind).get(&call.key());
         let account = stored.ok_or_else(|| call.kind.not_found(&call.name))?.value();
+        let named = meta_text(&wanted, "name");
+        if !named.is_empty() && named != call.name {
+            let detail = "must match the service account name if specified";
+            let error = FieldError::invalid("metadata.name", &json!(named), detail);
+            return Err(Status::invalid("authentication.k8s.io", "TokenRequest", &call.name, vec![error]));
+        }
         let seconds = wanted["spec"]["expirationSeconds"].as_i64().unwrap_or(DEFAULT_SECONDS);
         let refuse = |detail: &str| {
             let error = FieldError::invalid("spec.expirationSeconds", &json!(seconds), detail);
@@ -275,6 +294,7 @@ impl Rest {
         if seconds > 1 << 32 {
             return refuse("may not specify a duration larger than 2^32 seconds");
         }
+        self.check_bound(call, &wanted["spec"]["boundObjectRef"])?;
         let audiences = match wanted["spec"]["audiences"].as_array() {
             Some(list) if !list.is_empty() => json!(list),
             _ => json!([super::tokens::AUDIENCE]),
@@ -299,6 +319,42 @@ impl Rest {
         });
         wanted["status"] = json!({"token": token, "expirationTimestamp": expires});
         Ok(Answer::ok(&call.kind, Outcome::Other(wanted)).with_code(201))
+    }
+
+    /// The object that a token is bound to is there, and is the one meant.
+    fn check_bound(&self, call: &Call, bound: &Value) -> Result<(), Status> {
+        if bound.is_null() {
+            return Ok(());
+        }
+        let text = |key: &str| bound[key].as_str().unwrap_or_default();
+        let (version, kind, name, uid) = (text("apiVersion"), text("kind"), text("name"), text("uid"));
+        let (group, short) = version.split_once('/').unwrap_or(("", version));
+        let plural = match (group, short, kind) {
+            ("", "v1", "Pod") => "pods",
+            ("", "v1", "Node") => "nodes",
+            ("", "v1", "Secret") => "secrets",
+            _ => {
+                let shown = format!("{group}/{short}, Kind={kind}");
+                return Err(Status::bad_request(format!("cannot bind token to object of type {shown}")));
+            }
+        };
+        let namespace = if plural == "nodes" { "" } else { call.namespace.as_str() };
+        let found = Lookup::get(self, "", plural, namespace, name);
+        let object = found.ok_or_else(|| Status::not_found("", plural, name))?;
+        if !uid.is_empty() && uid != meta_text(&object, "uid") {
+            let why = format!(
+                "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have been deleted and then recreated"
+            );
+            return Err(Status::conflict("", kind, name, why));
+        }
+        let account = object["spec"]["serviceAccountName"].as_str().unwrap_or_default();
+        if plural == "pods" && account != call.name {
+            return Err(Status::bad_request(format!(
+                "cannot bind token for serviceaccount {:?} to pod running with different serviceaccount name.",
+                call.name
+            )));
+        }
+        Ok(())
     }
 
     /// Streams into a pod, a node or a service: nothing runs there, so there is nothing to connect to.
@@ -326,6 +382,17 @@ impl Rest {
             return Ok(Answer::ok(&call.kind, Outcome::Empty).with_code(204));
         }
         Ok(Answer::ok(&call.kind, Outcome::Text(String::new())))
+    }
+}
+
+/// Evictions may still come in the beta version, which has the same fields.
+fn older_eviction(text: std::borrow::Cow<'_, [u8]>) -> std::borrow::Cow<'_, [u8]> {
+    match serde_json::from_slice::<Value>(&text) {
+        Ok(mut value) if value["apiVersion"] == "policy/v1beta1" => {
+            value["apiVersion"] = "policy/v1".into();
+            value.to_string().into_bytes().into()
+        }
+        _ => text,
     }
 }
 

@@ -39,7 +39,6 @@ impl<'s> Context<'s> {
 
     pub(super) fn start_at(&mut self, path: &str) {
         self.path = path.to_owned();
-        self.fields = vec![path.to_owned()];
     }
 
     pub(super) fn finish(self) -> Notes {

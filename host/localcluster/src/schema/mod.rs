@@ -258,12 +258,17 @@ fn check_type(api_version: &str, kind: &str, given: &str, given_kind: &str) -> R
         let package = package_of(api_version);
         format!("converting (v{}.{name}) to ({package}.{kind}): unknown conversion", &short[1..])
     } else {
-        format!(
-            "no kind {name:?} is registered for version {version:?} in scheme \
-             \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\""
-        )
+        not_registered(version, name)
     };
     Err(Status::bad_request(format!("{name} in version {short:?} cannot be handled as a {kind}: {error}")))
+}
+
+/// What a kind that does not exist is called.
+pub(crate) fn not_registered(version: &str, name: &str) -> String {
+    format!(
+        "no kind {name:?} is registered for version {version:?} in scheme \
+         \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\""
+    )
 }
 
 /// Name of the package that holds the internal types of a group.
