@@ -101,7 +101,11 @@ impl Recorder {
 impl Observer for Recorder {
     fn begin(&self, loaded: &Arc<Loaded>, key: &Key) -> Option<Box<dyn Follower>> {
         if !self.shared.has_room() {
-            self.shared.counters.dropped.fetch_add(1, Ordering::Relaxed);
+            let dropped = self.shared.counters.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+            // One line for the first and for each ten thousandth.
+            if dropped % 10_000 == 1 {
+                tracing::warn!(dropped, "not recorded: the disk does not keep up");
+            }
             return None;
         }
         Some(Box::new(Following {
