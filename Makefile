@@ -45,6 +45,11 @@ test: tools ## Run all tests
 	@# Three of the scenarios, which play in real time, may need a second try; which ones is printed.
 	$(TEST_CACHE) PARITY_AGAIN=3 cargo test --release --workspace
 
+.PHONY: examples
+examples: tools ## Build and test the example controllers in Rust, Python and Go, as far as their tools are there
+	$(CARGO_BUILD)
+	$(TEST_CACHE) guests/examples/build.sh "$(TARGET)"
+
 .PHONY: parity
 parity: tools ## Compare with what kube-controller-manager does (FAMILY=job for one family)
 	$(CARGO_BUILD)

@@ -1,7 +1,7 @@
 //! Builds guests: one cargo invocation for all, then a component of each.
 //!
 //! In: the workspace's members under `guests/` and `tests/guests/` that are
-//! `cdylib`s. Out: one `.wasm` a guest. Invariant: a file is replaced by rename
+//! `cdylib`s; examples only where they are named. Out: one `.wasm` a guest. Invariant: a file is replaced by rename
 //! and only if its content changed, so that a manager that watches it never sees
 //! half of one and is not made to swap for nothing.
 
@@ -53,7 +53,26 @@ struct Guest {
     name: String,
     /// Name of the core module, without its extension.
     core_name: String,
-    test: bool,
+    sort: Sort,
+}
+
+/// What a guest is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    Controller,
+    Example,
+    Test,
+}
+
+impl Sort {
+    /// Directory below the target directory.
+    fn directory(self) -> &'static str {
+        match self {
+            Self::Controller => "controllers",
+            Self::Example => "examples",
+            Self::Test => "test-guests",
+        }
+    }
 }
 
 /// Builds guests.
@@ -86,7 +105,7 @@ pub fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let core_dir = metadata.target_directory.join(TARGET).join(PROFILE);
     let mut failed = Vec::new();
     for guest in &guests {
-        let out_dir = metadata.target_directory.join(if guest.test { "test-guests" } else { "controllers" });
+        let out_dir = metadata.target_directory.join(guest.sort.directory());
         let core = core_dir.join(format!("{}.wasm", guest.core_name));
         match componentize(&core, &out_dir.join(format!("{}.wasm", guest.name))) {
             Ok(report) => println!("{report}"),
@@ -158,18 +177,19 @@ struct Target {
 
 /// All guest crates, by name.
 fn find(metadata: &Metadata, root: &Path) -> Vec<Guest> {
-    let (guests, test_guests) = (root.join("guests"), root.join("tests").join("guests"));
+    let directories = [
+        (root.join("guests").join("examples"), Sort::Example),
+        (root.join("guests"), Sort::Controller),
+        (root.join("tests").join("guests"), Sort::Test),
+    ];
     let mut found: Vec<_> = metadata
         .packages
         .iter()
         .filter_map(|package| {
-            let test = package.manifest_path.starts_with(&test_guests);
-            if !test && !package.manifest_path.starts_with(&guests) {
-                return None;
-            }
+            let (_, sort) = directories.iter().find(|(dir, _)| package.manifest_path.starts_with(dir))?;
             let library =
                 package.targets.iter().find(|t| t.crate_types.iter().any(|kind| kind == "cdylib"))?;
-            Some(Guest { name: package.name.clone(), core_name: library.name.replace('-', "_"), test })
+            Some(Guest { name: package.name.clone(), core_name: library.name.replace('-', "_"), sort: *sort })
         })
         .collect();
     found.sort_by(|a, b| a.name.cmp(&b.name));
@@ -188,7 +208,11 @@ fn select(all: Vec<Guest>, arguments: &Arguments) -> Result<Vec<Guest>> {
         .into_iter()
         .filter(|guest| {
             if arguments.names.is_empty() {
-                !guest.test || arguments.test_guests
+                match guest.sort {
+                    Sort::Controller => true,
+                    Sort::Example => false,
+                    Sort::Test => arguments.test_guests,
+                }
             } else {
                 arguments.names.contains(&guest.name)
             }
@@ -213,6 +237,8 @@ mod tests {
                  "targets": [{"name": "sdk", "crate_types": ["lib"]}]},
                 {"name": "spin", "manifest_path": "/p/tests/guests/spin/Cargo.toml",
                  "targets": [{"name": "spin", "crate_types": ["cdylib"]}]},
+                {"name": "e-controller", "manifest_path": "/p/guests/examples/rust/Cargo.toml",
+                 "targets": [{"name": "e_controller", "crate_types": ["cdylib"]}]},
                 {"name": "a-controller", "manifest_path": "/p/guests/a-controller/Cargo.toml",
                  "targets": [{"name": "a-controller", "crate_types": ["cdylib"]}]},
                 {"name": "host", "manifest_path": "/p/host/x/Cargo.toml",
@@ -233,9 +259,10 @@ mod tests {
         assert_eq!(chosen(&[]).unwrap(), ["a_controller", "b_controller"]);
         assert_eq!(chosen(&["--test-guests"]).unwrap(), ["a_controller", "b_controller", "spin"]);
         assert_eq!(chosen(&["spin"]).unwrap(), ["spin"]);
+        assert_eq!(chosen(&["e-controller"]).unwrap(), ["e_controller"], "examples only where named");
         assert_eq!(
             chosen(&["c-controller"]).unwrap_err().to_string(),
-            "no guest is called `c-controller`; there are a-controller, b-controller, spin"
+            "no guest is called `c-controller`; there are a-controller, b-controller, e-controller, spin"
         );
         assert!(chosen(&["--release"]).unwrap_err().to_string().starts_with("unknown flag `--release`"));
         assert!(chosen(&["--std"]).is_err());

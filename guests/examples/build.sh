@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Builds the example controllers of the languages whose tools are there, and plays
+# the scenarios with each. What is skipped is said, with the reason.
+#
+# Usage: build.sh TARGET-DIRECTORY [rust] [python] [go]
+set -euo pipefail
+
+cd "$(dirname "$0")/../.."
+target=$1
+shift
+languages=${*:-rust python go}
+
+out=$target/examples
+tools=$target/tools
+mkdir -p "$out" "$tools"
+
+componentize_py=0.25.1
+wit_bindgen=0.61.1
+wasm_tools=1.254.0
+
+skip() {
+  echo "skipped $1: $2"
+}
+
+# cargo_tool PACKAGE VERSION PROGRAM FEATURES: installs a program below the target directory.
+cargo_tool() {
+  "$tools/bin/$3" --version 2> /dev/null | grep -qF " $2" && return
+  echo "installing $1 $2 in $tools"
+  cargo install --quiet --root "$tools" --locked --no-default-features --features "$4" "$1@$2"
+}
+
+build_rust() {
+  "$target/release/xtask" guests website-controller-rust
+}
+
+build_python() {
+  local venv=$tools/python
+  if [[ ! -x $venv/bin/componentize-py ]] || ! "$venv/bin/componentize-py" --version | grep -qF " $componentize_py"; then
+    echo "installing componentize-py $componentize_py in $venv"
+    python3 -m venv "$venv" || return
+    "$venv/bin/pip" install --quiet "componentize-py==$componentize_py" || return
+  fi
+  # Without WASI (-s): the contract is all that the module imports.
+  "$venv/bin/componentize-py" -d wit -w controller componentize -p guests/examples/python -s app \
+    -o "$out/website-controller-python.wasm"
+}
+
+build_go() {
+  cargo_tool wit-bindgen-cli "$wit_bindgen" wit-bindgen go &&
+    cargo_tool wasm-tools "$wasm_tools" wasm-tools component &&
+    TOOLS=$(realpath "$tools")/bin guests/examples/go/build.sh "$out/website-controller-go.wasm" "$target/examples/go"
+}
+
+failed=0
+built=()
+for language in $languages; do
+  case $language in
+    rust) needs=cargo ;;
+    python) needs=python3 ;;
+    go) needs=go ;;
+    *) echo "no example is written in $language; there are rust, python and go" >&2; exit 2 ;;
+  esac
+  if ! command -v "$needs" > /dev/null; then
+    skip "$language" "there is no $needs on the path"
+  elif [[ ! -d guests/examples/$language ]]; then
+    skip "$language" "there is no example in it"
+  elif "build_$language"; then
+    built+=("$language")
+  else
+    echo "$language: not built; its tools say why above" >&2
+    failed=1
+  fi
+done
+
+for language in ${built[@]+"${built[@]}"}; do
+  module=$out/website-controller-$language.wasm
+  echo "$module: $(($(stat -c %s "$module") / 1024)) KiB"
+  "$target/release/coxswain" test "$module" guests/examples/scenarios || failed=1
+done
+exit $failed
