@@ -57,7 +57,7 @@ pub struct WebToolchain {
     /// Its linker for WebAssembly.
     pub linker: PathBuf,
     /// The source of its standard library.
-    pub library: PathBuf,
+    pub source: PathBuf,
 }
 
 /// The compiler that Debian keeps new enough for browsers (`rustc-web`) with
@@ -101,9 +101,9 @@ impl WebToolchain {
     /// The one that was unpacked here.
     fn in_(dir: &Path) -> Option<Self> {
         let sources = fs::read_dir(dir.join("usr/src")).ok()?;
-        let library = sources.flatten().map(|e| e.path().join("library")).find(|path| is_source(path))?;
+        let source = sources.flatten().map(|e| e.path().join("library")).find(|path| is_source(path))?;
         let (rustc, linker) = (dir.join("rustc"), dir.join("wasm-ld"));
-        (rustc.is_file() && linker.is_file()).then_some(Self { rustc, linker, library })
+        (rustc.is_file() && linker.is_file()).then_some(Self { rustc, linker, source })
     }
 }
 

@@ -90,7 +90,7 @@ impl StandardLibrary {
             Self::WithCompiler(toolchain) => {
                 cargo.env("RUSTC", &toolchain.rustc);
                 cargo.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", &toolchain.linker);
-                Some(&toolchain.library)
+                Some(&toolchain.source)
             }
         };
         cargo.arg("-Zbuild-std=std,panic_abort");
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(told(StandardLibrary::Finished), (0, vec![]));
         assert_eq!(told(StandardLibrary::FromSource(None)), (1, vec!["RUSTC_BOOTSTRAP".to_owned()]));
         assert_eq!(told(StandardLibrary::FromSource(Some("/s".into()))).1.len(), 2);
-        let web = WebToolchain { rustc: "/r".into(), linker: "/l".into(), library: "/s".into() };
+        let web = WebToolchain { rustc: "/r".into(), linker: "/l".into(), source: "/s".into() };
         let (_, named) = told(StandardLibrary::WithCompiler(web));
         assert!(named.contains(&"RUSTC".to_owned()) && named.len() == 4, "{named:?}");
     }

@@ -235,7 +235,7 @@ impl Sim {
 
     fn sync_pod(&mut self, uid: &str, pod: &Value) {
         let result = match pod["spec"]["nodeName"].as_str() {
-            Some(node) => self.live(uid, pod, &node.to_owned()),
+            Some(node) => self.live(uid, pod, node),
             None => self.schedule(uid, pod),
         };
         match result {

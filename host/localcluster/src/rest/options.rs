@@ -345,7 +345,7 @@ fn bad_base64(token: &str) -> usize {
 
 fn json_complaint(data: &[u8]) -> String {
     match std::str::from_utf8(data).map(str::trim_start) {
-        Ok(text) if text.is_empty() => "unexpected end of JSON input".into(),
+        Ok("") => "unexpected end of JSON input".into(),
         Ok(text) if text.starts_with(['{', '[', '"']) => "unexpected end of JSON input".into(),
         _ => {
             let first = data.first().copied().unwrap_or_default();

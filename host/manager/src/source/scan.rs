@@ -168,7 +168,7 @@ fn look(path: &Path, known: &mut Known, now: Instant) -> Option<SourceEvent> {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => {
             known
                 .waiting
-                .get_or_insert_with(|| (Stamp { len: 0, modified: None, identity: (0, 0, 0, 0) }, now));
+                .get_or_insert((Stamp { len: 0, modified: None, identity: (0, 0, 0, 0) }, now));
             return None;
         }
         Err(error) => {

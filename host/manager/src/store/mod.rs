@@ -34,7 +34,7 @@ mod tests;
 mod words;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, btree_map::Entry},
     sync::{Arc, atomic::Ordering},
 };
 
@@ -193,14 +193,13 @@ impl Store {
 
     /// Makes sure that there is a table, and that wildcard readers read it.
     fn table<'a>(&self, inner: &'a mut Inner, resource: u32) -> &'a mut Table {
-        if !inner.objects.tables.contains_key(&resource) {
-            let spec = Arc::new(PruneSpec::new(FieldTree::new([]), 0, self.interner.clone()));
-            inner.objects.tables.insert(resource, Table::new(resource, spec));
+        let blank =
+            || Table::new(resource, Arc::new(PruneSpec::new(FieldTree::new([]), 0, self.interner.clone())));
+        if let Entry::Vacant(place) = inner.objects.tables.entry(resource) {
+            place.insert(blank());
             self.widen(inner, resource);
         }
-        let table = inner.objects.tables.entry(resource).or_insert_with(|| {
-            Table::new(resource, Arc::new(PruneSpec::new(FieldTree::new([]), 0, self.interner.clone())))
-        });
+        let table = inner.objects.tables.entry(resource).or_insert_with(blank);
         if table.header.is_empty()
             && let Some((api_version, kind)) = self.registry.kind_of(resource)
         {
