@@ -243,6 +243,7 @@ pub fn manager_config(kube: kube::Config, controllers_dir: &Path) -> Config {
         oversight: Default::default(),
         election: None,
         operating: Default::default(),
+        serving: coxswain::serving::Serving::default(),
     }
 }
 

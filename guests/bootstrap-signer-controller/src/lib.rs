@@ -57,6 +57,7 @@ impl Controller for BootstrapSigner {
             .off_by_default()
             .concurrency(1, "")
             .keys_single(CLUSTER_INFO)
+            .queue("bootstrap_signer_queue")
             .read::<ConfigMap>()
             .read_with::<Token>(|read| read.index("type", &["type"]).sensitive("data"))
             .write(CONFIG_MAPS, "", &["patch"])

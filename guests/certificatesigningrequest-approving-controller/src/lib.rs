@@ -61,6 +61,7 @@ impl Controller for CsrApproving {
             .version(env!("CARGO_PKG_VERSION"))
             .service_account("certificate-controller")
             .keys_objects("certificatesigningrequests", &[CERTIFICATE_SIGNING_REQUESTS])
+            .queue("certificate")
             .read::<SigningRequest>()
             .read::<Asking>()
             .write(CERTIFICATE_SIGNING_REQUESTS, "approval", &["patch"])

@@ -35,6 +35,7 @@ impl Controller for CsrSigning {
             .version(env!("CARGO_PKG_VERSION"))
             .service_account("certificate-controller")
             .keys_objects("certificatesigningrequests", &[CERTIFICATE_SIGNING_REQUESTS])
+            .queue("certificate")
             .read::<SigningRequest>()
             .write(CERTIFICATE_SIGNING_REQUESTS, "status", &["patch"])
             .write(

@@ -26,6 +26,7 @@ impl Controller for ClusterRoleAggregationController {
             .version(env!("CARGO_PKG_VERSION"))
             .concurrency(5, "")
             .keys_objects("clusterroles", &[CLUSTER_ROLES])
+            .queue("ClusterRoleAggregator")
             .read::<ClusterRole>()
             // Without `escalate` it could gather no rule that it does not have itself.
             .write(CLUSTER_ROLES, "", &["patch", "escalate"])

@@ -45,12 +45,21 @@ pub struct CronJobController;
 
 impl Controller for CronJobController {
     fn declare() -> Declaration {
+        // 1 s doubling to 512 s.
+        let buckets: Vec<f64> = (0..10).map(|n| f64::from(1 << n)).collect();
         Declaration::new("cronjob-controller")
             .alias("cronjob")
             .version(env!("CARGO_PKG_VERSION"))
             .state_format(1, &[])
             .concurrency(5, "concurrent-cron-job-syncs")
             .keys_objects("cronjobs", &[CRON_JOBS])
+            .queue("cronjob")
+            .histogram(
+                reconcile::SKEW,
+                &[],
+                &buckets,
+                "[STABLE] Time between when a cronjob is scheduled to be run, and when the corresponding job is created",
+            )
             .read::<CronJob>()
             .read::<Job>()
             .write(JOBS, "", &["create", "delete"])

@@ -1,6 +1,6 @@
 //! What is to be done about a CronJob.
 
-use coxswain_sdk::contract::Failure;
+use coxswain_sdk::contract::{Failure, Measure, Occasion};
 use coxswain_sdk::resource::{CRON_JOBS, JOBS};
 use coxswain_sdk::{About, Action, Ask, Ctx, Error, Object, Plan, Query, Result, Step, Time};
 
@@ -13,6 +13,9 @@ use crate::timing::{fingerprint, names_zone, rfc1123, schedule_of, zone_of};
 use crate::view::{CronJob, Job, Reference, Status};
 
 const CREATE: &str = "create";
+
+/// How late runs are, in seconds.
+pub const SKEW: &str = "cronjob_controller_job_creation_skew_duration_seconds";
 
 /// Decides about the CronJob of the key.
 pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
@@ -42,6 +45,10 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     status.active.retain(|active| !start.replaced.contains(active));
     let patch = Action::status(CRON_JOBS, &meta.namespace, &meta.name, &cron_job.status, &status)?;
     plan.then(patch.map(|patch| patch.as_seen(&cron_job)));
+    if let Some(run) = start.run {
+        let late = ctx.now().unix() - run.unix();
+        plan.measure_if(Occasion::Done(CREATE.to_owned()), SKEW, &[], Measure::Number(late as f64));
+    }
     plan.then(start.create);
     Ok(plan)
 }

@@ -46,6 +46,7 @@ impl Controller for DaemonSetController {
             .state_format(1, &[])
             .concurrency(2, "concurrent-daemonset-syncs")
             .keys_objects("daemonsets", &[DAEMON_SETS])
+            .queue("daemonset")
             .read::<DaemonSet>()
             .read::<TaintedNode>()
             .read::<Pod>()

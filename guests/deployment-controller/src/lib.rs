@@ -43,6 +43,7 @@ impl Controller for DeploymentController {
             .state_format(1, &[])
             .concurrency(5, "concurrent-deployment-syncs")
             .keys_objects("deployments", &[DEPLOYMENTS])
+            .queue("deployment")
             .read::<Deployment>()
             .read::<ReplicaSet>()
             .read::<Pod>()

@@ -51,7 +51,9 @@ impl Controller for EndpointsController {
                 "How long changes of pods are gathered after endpoints were written",
             )
             .keys_objects("services", &[SERVICES])
+            .queue("endpoint")
             .keys_indexed(MADE, &[ENDPOINTS], &["managed-by"])
+            .queue("endpoint")
             .read::<Service>()
             .read::<Pod>()
             .read_with::<EndpointsObject>(|read| {

@@ -52,6 +52,7 @@ impl Controller for EndpointSliceController {
                 "How long changes of pods are gathered after a slice was written",
             )
             .keys_objects("services", &[SERVICES])
+            .queue("endpoint_slice")
             .read::<Service>()
             .read::<Pod>()
             .read::<Node>()

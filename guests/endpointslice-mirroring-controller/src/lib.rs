@@ -52,7 +52,9 @@ impl Controller for EndpointSliceMirroringController {
                 "How long changes of slices are gathered after slices were written",
             )
             .keys_objects("endpoints", &[ENDPOINTS])
+            .queue("endpoint_slice_mirroring")
             .keys_index_values(SLICES, ENDPOINT_SLICES, "service")
+            .queue("endpoint_slice_mirroring")
             .read::<EndpointsObject>()
             .read::<Service>()
             .read_with::<Slice>(|read| {

@@ -40,6 +40,7 @@ impl Controller for EphemeralVolumeController {
             .event_component("ephemeral_volume")
             .concurrency(5, "concurrent-ephemeralvolume-syncs")
             .keys_indexed("pods", &[PODS], &["claim-template"])
+            .queue("ephemeral_volume")
             .read_with::<Pod>(|read| read.index("claim-template", &[TEMPLATES]))
             .read::<Claim>()
             .write(PERSISTENT_VOLUME_CLAIMS, "", &["create"])

@@ -67,6 +67,7 @@ impl Controller for GarbageCollector {
             .concurrency(20, "concurrent-gc-syncs")
             .client_limits(2, 1)
             .keys_indexed("objects", &[EVERY], &["owner", "deleting"])
+            .queue("garbage_collector_attempt_to_delete")
             .read::<Node>()
             .write(EVERY, "", &["delete", "patch"])
             .lookup_get(EVERY, "")

@@ -53,6 +53,7 @@ impl Controller for HorizontalPodAutoscalerController {
             .event_component("horizontal-pod-autoscaler")
             .concurrency(5, "concurrent-horizontal-pod-autoscaler-syncs")
             .keys_objects("autoscalers", &[AUTOSCALERS])
+            .queue("horizontalpodautoscaler")
             .read::<Autoscaler>()
             .read::<Pod>()
             .write(AUTOSCALERS, "status", &["patch"])

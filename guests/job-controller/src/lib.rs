@@ -11,6 +11,7 @@
 //! | `make` | the pods made |
 //! | `orphans` | pods that no Job counts any more |
 //! | `setbacks` | how the last plan went, and when to try again |
+//! | `measures` | what is measured |
 //! | `memory` | what is kept between two reconciles, and why |
 
 mod backoff;
@@ -18,6 +19,7 @@ mod failure_policy;
 mod indexes;
 mod make;
 mod manage;
+mod measures;
 mod memory;
 mod orphans;
 mod per_index;
@@ -48,14 +50,17 @@ pub struct JobController;
 impl Controller for JobController {
     fn declare() -> Declaration {
         let owned = ["metadata.ownerReferences[*].uid", "metadata.finalizers[*]"];
-        Declaration::new("job-controller")
+        measures::declare(Declaration::new("job-controller"))
             .alias("job")
             .version(env!("CARGO_PKG_VERSION"))
             .state_format(1, &[])
             .concurrency(5, "concurrent-job-syncs")
             .keys_objects(OF_JOBS, &[JOBS])
+            .queue("job")
             .keys_index_values(OF_OWNERS, PODS, orphans::OWNED)
+            .queue("job")
             .keys_indexed(OF_PODS, &[PODS], &["orphan"])
+            .queue("job_orphan_pod")
             .read::<Job>()
             .read_with::<Pod>(|read| read.index(orphans::OWNED, &owned))
             .write(PODS, "", &["create", "delete", "patch"])

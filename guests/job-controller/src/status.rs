@@ -26,6 +26,8 @@ pub struct Outlook<'a> {
     pub after: JobStatus,
     /// Whether the Job has then ended.
     pub ended: bool,
+    /// How it has ended.
+    pub end: Option<Verdict>,
     /// What is to be told.
     pub event: Option<Event>,
     /// Whether there are more to lose their finalizer.
@@ -75,7 +77,7 @@ impl<'a> Outlook<'a> {
                 about.warning(&verdict.reason, verdict.message.as_str())
             });
         }
-        Self { before, release, after, ended: end.is_some(), event, cut_short }
+        Self { before, release, after, ended: end.is_some(), end, event, cut_short }
     }
 
     /// Whether the Job ends with more successes than asked for.

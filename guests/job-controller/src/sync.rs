@@ -8,6 +8,7 @@ use coxswain_sdk::{About, Ctx, Error, Object, Plan, Result, Step};
 
 use crate::backoff::Failures;
 use crate::manage::{BURST, Work};
+use crate::measures;
 use crate::memory::{BATCH, Memory};
 use crate::setbacks::Review;
 use crate::status::Outlook;
@@ -79,6 +80,9 @@ pub fn sync(
         let text = "Too many succeeded pods running after completion count reached";
         plan.event(about.warning("TooManySucceededPods", text));
     }
+
+    measures::sync(&mut plan, job, &work);
+    measures::status(&mut plan, job, &outlook);
 
     // Writes to pods come first, and the status says what they lead to: if one
     // fails it is not written. After that the status says what there is, and

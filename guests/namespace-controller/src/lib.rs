@@ -35,6 +35,7 @@ impl Controller for NamespaceController {
             .concurrency(10, "concurrent-namespace-syncs")
             .client_limits(20, 100)
             .keys_indexed("namespaces", &[NAMESPACES], &["deleting"])
+            .queue("namespace")
             .read::<Namespace>()
             .read::<Pod>()
             .read_with::<ApiService>(|read| read.optional())

@@ -55,6 +55,7 @@ impl Controller for NodeIpamController {
             .event_component("cidrAllocator")
             .state_format(1, &[])
             .keys_single("cluster")
+            .queue("cidrallocator_node")
             .read::<Node>()
             .write(NODES, "", &["patch"]);
         settings::declare(declared)

@@ -45,8 +45,10 @@ impl Controller for PersistentVolumeAttachDetachController {
             .state_format(1, &[])
             .event_component("attachdetach-controller")
             .keys(NODE_SOURCE, KeyKind::Objects(vec![NODES.to_wire()]), true)
+            .queue("pvcs")
             // Nodes that were gone before we came have left attachments behind.
             .keys_index_values("nodes of attachments", VOLUME_ATTACHMENTS, node::BY_NODE)
+            .queue("pvcs")
             .read_with::<Node>(|read| read.index(elsewhere::BY_LISTED, &["status.volumesAttached[*].name"]))
             .read_with::<Pod>(|read| read.index(wants::BY_NODE, &["spec.nodeName"]))
             .read::<Claim>()

@@ -58,6 +58,7 @@ impl Controller for PersistentVolumeBinderController {
             .event_component("persistentvolume-controller")
             .concurrency(1, "")
             .keys("claims and volumes", KeyKind::Objects(both.to_vec()), true)
+            .queue("claims")
             .read::<Claim>()
             .read_with::<Volume>(|read| {
                 with_claim_ref_index(read)

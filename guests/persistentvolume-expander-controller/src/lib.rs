@@ -36,6 +36,7 @@ impl Controller for PersistentVolumeExpanderController {
             .event_component("volume_expand")
             .concurrency(10, "")
             .keys_objects("persistentvolumeclaims", &[PERSISTENT_VOLUME_CLAIMS])
+            .queue("volume_expand")
             .read::<Claim>()
             .read::<Volume>()
             .write(PERSISTENT_VOLUME_CLAIMS, "", &["patch"])

@@ -54,6 +54,7 @@ impl Controller for PersistentVolumeProtectionController {
             .service_account("pv-protection-controller")
             .concurrency(1, "")
             .keys_objects("persistentvolumes", &[PERSISTENT_VOLUMES])
+            .queue("pvprotection")
             .read::<Volume>()
             .write(PERSISTENT_VOLUMES, "", &["patch"])
     }

@@ -32,6 +32,7 @@ impl Controller for PersistentVolumeClaimProtectionController {
             .service_account("pvc-protection-controller")
             .concurrency(1, "")
             .keys_objects("persistentvolumeclaims", &[PERSISTENT_VOLUME_CLAIMS])
+            .queue("pvcprotection")
             .read::<Claim>()
             .read_with::<Pod>(with_claim_index)
             .write(PERSISTENT_VOLUME_CLAIMS, "", &["patch"])

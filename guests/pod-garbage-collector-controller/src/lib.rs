@@ -55,6 +55,7 @@ impl Controller for PodGarbageCollector {
             .keys_single(TERMINATED)
             .keys_indexed(DELETING, &[PODS], &["deleting"])
             .keys_index_values("nodes", PODS, BY_NODE)
+            .queue("orphaned_pods_nodes")
             .read_with::<Pod>(|read| {
                 read.index(BY_NODE, &["spec.nodeName"]).index(BY_PHASE, &["status.phase"])
             })

@@ -23,6 +23,7 @@ impl Controller for ReplicaSetController {
             .state_format(1, &[])
             .concurrency(5, "concurrent-replicaset-syncs")
             .keys_objects("replicasets", &[REPLICA_SETS])
+            .queue("replicaset")
             .read::<ReplicaSet>()
             .read::<Pod>()
             .write(PODS, "", &["create", "delete", "patch"])

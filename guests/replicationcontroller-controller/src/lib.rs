@@ -28,6 +28,7 @@ impl Controller for ReplicationControllerController {
             .state_format(1, &[])
             .concurrency(5, "concurrent-rc-syncs")
             .keys_objects("replicationcontrollers", &[REPLICATION_CONTROLLERS])
+            .queue("replicationmanager")
             .read::<ReplicationController>()
             .read::<Pod>()
             .write(PODS, "", &["create", "delete", "patch"])

@@ -44,6 +44,7 @@ impl Controller for ResourceQuotaController {
             .state_format(1, &[])
             .concurrency(5, "concurrent-resource-quota-syncs")
             .keys_objects("resourcequotas", &[RESOURCE_QUOTAS])
+            .queue("resourcequota_primary")
             .read::<ResourceQuota>()
             .read::<Pod>()
             .read::<Service>()

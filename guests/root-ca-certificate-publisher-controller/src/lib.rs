@@ -55,6 +55,7 @@ impl Controller for RootCaCertificatePublisher {
             .version(env!("CARGO_PKG_VERSION"))
             .service_account("root-ca-cert-publisher")
             .keys_objects("namespaces", &[NAMESPACES])
+            .queue("root_ca_cert_publisher")
             .read::<Namespace>()
             .read::<ConfigMap>()
             .write(CONFIG_MAPS, "", &["create", "patch"])

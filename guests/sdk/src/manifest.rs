@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::contract::{
     ClientLimits, GroupResource, Index, IndexValues, IndexedObjects, KeyKind, KeySource, LookupRule,
-    Manifest, OptionKind, OptionSpec, Read, ResourceRule, WriteRule,
+    Manifest, MetricKind, MetricSpec, OptionKind, OptionSpec, Read, ResourceRule, WriteRule,
 };
 use crate::paths::{Fields, fields_of};
 use crate::resource::{EVERY, Resource};
@@ -37,6 +37,7 @@ impl Declaration {
             concurrency: 0,
             concurrency_flag: String::new(),
             client_limits: ClientLimits { qps: 1, burst: 1 },
+            metrics: Vec::new(),
         };
         Self { manifest, views: Vec::new() }
     }
@@ -106,7 +107,43 @@ impl Declaration {
 
     /// A key source in full; `serial` means one key of it in flight at a time.
     pub fn keys(mut self, name: &str, keys: KeyKind, serial: bool) -> Self {
-        self.manifest.sources.push(KeySource { name: name.to_owned(), keys, serial });
+        self.manifest.sources.push(KeySource { name: name.to_owned(), keys, serial, queue: String::new() });
+        self
+    }
+
+    /// Metrics count the keys of the source declared last under this name,
+    /// instead of the controller's.
+    pub fn queue(mut self, name: &str) -> Self {
+        if let Some(source) = self.manifest.sources.last_mut() {
+            name.clone_into(&mut source.queue);
+        }
+        self
+    }
+
+    /// Counts something.
+    pub fn counter(self, name: &str, labels: &[&str], help: &str) -> Self {
+        self.metric(name, MetricKind::Counter, labels, &[], help)
+    }
+
+    /// Measures something whose distribution matters; `buckets` are upper
+    /// bounds, ascending.
+    pub fn histogram(self, name: &str, labels: &[&str], buckets: &[f64], help: &str) -> Self {
+        self.metric(name, MetricKind::Histogram, labels, buckets, help)
+    }
+
+    /// Tells how much there is of something; each key tells its part.
+    pub fn gauge(self, name: &str, labels: &[&str], help: &str) -> Self {
+        self.metric(name, MetricKind::Gauge, labels, &[], help)
+    }
+
+    fn metric(mut self, name: &str, kind: MetricKind, labels: &[&str], buckets: &[f64], help: &str) -> Self {
+        self.manifest.metrics.push(MetricSpec {
+            name: name.to_owned(),
+            kind,
+            help: help.to_owned(),
+            labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+            buckets: buckets.to_vec(),
+        });
         self
     }
 

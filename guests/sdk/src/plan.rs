@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::contract::{
-    self, CollectionOptions, DeleteOptions, EventKind, EventTarget, ObjectRef, OnFailure, Pace, PatchKind,
-    Precondition, Propagation, StateChange, Verb,
+    self, CollectionOptions, DeleteOptions, EventKind, EventTarget, Measure, ObjectRef, Occasion, OnFailure,
+    Pace, PatchKind, Precondition, Propagation, Sample, StateChange, Verb,
 };
 use crate::ctx::Ctx;
 use crate::error::{Error, Result};
@@ -25,6 +25,7 @@ pub struct Plan {
     not_before: Option<Time>,
     quiet: u32,
     state: State,
+    metrics: Vec<Sample>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -91,6 +92,34 @@ impl Plan {
         self
     }
 
+    /// Measures something whatever becomes of the plan. `labels` are in the
+    /// manifest's order.
+    pub fn measure(&mut self, metric: &str, labels: &[&str], value: f64) -> &mut Self {
+        self.measure_if(Occasion::Always, metric, labels, Measure::Number(value))
+    }
+
+    /// Measures something in case of an occasion.
+    pub fn measure_if(
+        &mut self,
+        occasion: Occasion,
+        metric: &str,
+        labels: &[&str],
+        value: Measure,
+    ) -> &mut Self {
+        self.metrics.push(Sample {
+            metric: metric.to_owned(),
+            labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+            value,
+            if_: occasion,
+        });
+        self
+    }
+
+    /// What is measured.
+    pub fn metrics(&self) -> &[Sample] {
+        &self.metrics
+    }
+
     /// Whether there is anything to write.
     pub fn writes(&self) -> bool {
         !self.steps.is_empty()
@@ -113,6 +142,7 @@ impl Plan {
                 State::Clear => StateChange::Clear,
                 State::Set(state) => StateChange::Set(state),
             },
+            metrics: self.metrics,
         })
     }
 }

@@ -27,6 +27,7 @@ impl Controller for ServiceCidrController {
             .service_account("service-cidrs-controller")
             .concurrency(5, "")
             .keys_objects("servicecidrs", &[SERVICE_CIDRS])
+            .queue("ipaddresses")
             .read::<ServiceCidr>()
             .read::<IpAddress>()
             .write(SERVICE_CIDRS, "", &["patch"])

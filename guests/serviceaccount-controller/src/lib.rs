@@ -38,6 +38,7 @@ impl Controller for ServiceAccountController {
             .version(env!("CARGO_PKG_VERSION"))
             .service_account("service-account-controller")
             .keys_objects("namespaces", &[NAMESPACES])
+            .queue("serviceaccount")
             .read::<Namespace>()
             .read::<ServiceAccount>()
             .write(SERVICE_ACCOUNTS, "", &["create"])

@@ -47,6 +47,7 @@ impl Controller for ServiceAccountToken {
             .concurrency(5, "concurrent-serviceaccount-token-syncs")
             // Other Secrets have no such annotation, and so are no keys.
             .keys_indexed("token-secrets", &[SECRETS], &[INDEX])
+            .queue("serviceaccount_tokens_service")
             .read_with::<TokenSecret>(|read| read.index(INDEX, &[NAME_PATH]).sensitive("data"))
             .read::<ServiceAccount>()
             .write(SECRETS, "", &["patch", "delete"])

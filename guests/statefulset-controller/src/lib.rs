@@ -53,6 +53,7 @@ impl Controller for StatefulSetController {
             .version(env!("CARGO_PKG_VERSION"))
             .concurrency(5, "concurrent-statefulset-syncs")
             .keys_objects("statefulsets", &[STATEFUL_SETS])
+            .queue("statefulset")
             .read::<StatefulSet>()
             .read::<Pod>()
             .read::<Claim>()

@@ -39,6 +39,7 @@ impl Controller for TaintEvictionController {
             .state_format(1, &[])
             .concurrency(8, "")
             .keys_objects("nodes", &[NODES])
+            .queue("noexec_taint_node")
             .read::<TaintedNode>()
             .read_with::<Pod>(|read| read.index(reconcile::BY_NODE, &["spec.nodeName"]))
             .write(PODS, "status", &["patch"])

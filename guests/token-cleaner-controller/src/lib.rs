@@ -47,6 +47,7 @@ impl Controller for TokenCleaner {
             .concurrency(1, "")
             // Secrets that never end are no keys.
             .keys_indexed("tokens", &[SECRETS], &["expiration"])
+            .queue("token_cleaner")
             .read_with::<Token>(|read| read.index("expiration", &["data.expiration"]))
             .write(SECRETS, "", &["delete"])
     }

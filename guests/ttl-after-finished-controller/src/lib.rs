@@ -33,6 +33,7 @@ impl Controller for TtlAfterFinished {
             .version(env!("CARGO_PKG_VERSION"))
             .concurrency(5, "concurrent-ttl-after-finished-syncs")
             .keys_indexed("jobs", &[JOBS], &[WITH_TTL])
+            .queue("ttl_jobs_to_delete")
             .read_with::<Job>(|read| read.index(WITH_TTL, &["spec.ttlSecondsAfterFinished"]))
             .write(JOBS, "", &["delete"])
     }

@@ -56,6 +56,7 @@ impl Controller for TtlController {
             .alias("ttl")
             .version(env!("CARGO_PKG_VERSION"))
             .keys_single("cluster")
+            .queue("ttlcontroller")
             .read::<Node>()
             .write(NODES, "", &["patch"])
     }

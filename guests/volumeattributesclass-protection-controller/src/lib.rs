@@ -76,6 +76,7 @@ impl Controller for VolumeAttributesClassProtectionController {
             .version(env!("CARGO_PKG_VERSION"))
             .concurrency(1, "")
             .keys_objects("volumeattributesclasses", &[VOLUME_ATTRIBUTES_CLASSES])
+            .queue("vacprotection")
             .read_with::<Class>(|read| read.optional())
             .read_with::<Volume>(|read| read.index(VOLUME_INDEX, &["spec.volumeAttributesClassName"]))
             .read_with::<Claim>(|read| {

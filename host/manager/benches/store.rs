@@ -85,6 +85,7 @@ fn manifest() -> Manifest {
             name: "pods".into(),
             keys: KeyKind::Objects(vec![resource("pods")]),
             serial: false,
+            queue: String::new(),
         }],
         reads: vec![pods],
         writes: vec![],
@@ -94,6 +95,7 @@ fn manifest() -> Manifest {
         concurrency: 0,
         concurrency_flag: String::new(),
         client_limits: ClientLimits { qps: 0, burst: 0 },
+        metrics: Vec::new(),
     }
 }
 

@@ -20,6 +20,7 @@ use kube::client::Body;
 use crate::{
     contract::{Cause, Failure, GroupResource},
     credentials::Account,
+    metrics::ClientMetrics,
 };
 
 /// Path of a collection: `/api/v1/namespaces/ns/pods`. An empty namespace gives
@@ -114,6 +115,7 @@ pub struct ApiClient {
     account: Option<Arc<Account>>,
     /// The refusal that was last told of: 401, 403, or 0 for none.
     told: Arc<AtomicU16>,
+    metrics: Option<Arc<ClientMetrics>>,
 }
 
 impl ApiClient {
@@ -121,13 +123,25 @@ impl ApiClient {
     pub fn new(client: kube::Client, user_agent: &str) -> Self {
         let user_agent = http::HeaderValue::from_str(user_agent)
             .unwrap_or_else(|_| http::HeaderValue::from_static("coxswain"));
-        Self { client, user_agent, read_only: false, account: None, told: Arc::default() }
+        Self { client, user_agent, read_only: false, account: None, told: Arc::default(), metrics: None }
+    }
+
+    /// Measures each request.
+    #[must_use]
+    pub fn measured(self, metrics: Arc<ClientMetrics>) -> Self {
+        Self { metrics: Some(metrics), ..self }
+    }
+
+    /// Where requests are measured.
+    pub fn metrics(&self) -> Option<&ClientMetrics> {
+        self.metrics.as_deref()
     }
 
     /// The same connection under another user agent.
     pub fn with_user_agent(&self, user_agent: &str) -> Self {
         let other = Self::new(self.client.clone(), user_agent);
-        Self { read_only: self.read_only, account: self.account.clone(), ..other }
+        let (account, metrics) = (self.account.clone(), self.metrics.clone());
+        Self { read_only: self.read_only, account, metrics, ..other }
     }
 
     /// The same client, unable to change anything: whatever is neither a GET nor
@@ -210,11 +224,14 @@ impl ApiClient {
         timeout: Duration,
     ) -> Result<Response, ApiError> {
         let what = format!("{method} {path}");
+        let sent = Sent::new(self.metrics.as_deref(), &method, body.len());
         let request = self.build(method, path, headers, body)?;
         let work = async {
             let response = self.ask(request).await?;
             let (parts, body) = response.into_parts();
+            let sent = sent.answered(parts.status);
             let body = body.collect().await.map_err(|e| ApiError::no_answer(describe(&e)))?.to_bytes();
+            sent.read(body.len());
             if parts.status.as_u16() >= 400 {
                 let error = refusal(parts.status, &parts.headers, &body);
                 self.tell(parts.status, &what, &error.failure.message);
@@ -242,11 +259,13 @@ impl ApiClient {
         accept: &str,
         timeout: Duration,
     ) -> Result<http::Response<Body>, ApiError> {
+        let sent = Sent::new(self.metrics.as_deref(), &Method::GET, 0);
         let request = self.build(Method::GET, path, &[(header::ACCEPT, accept)], Bytes::new())?;
         let response = match tokio::time::timeout(timeout, self.ask(request)).await {
             Ok(answer) => answer?,
             Err(_) => return Err(ApiError::no_answer(format!("no answer within {timeout:?}"))),
         };
+        sent.answered(response.status());
         if response.status().as_u16() < 400 {
             return Ok(response);
         }
@@ -272,6 +291,50 @@ fn is_review(path: &str) -> bool {
     let group = (parts.next() == Some("apis")).then(|| parts.next()).flatten();
     let known = matches!(group, Some("authorization.k8s.io" | "authentication.k8s.io"));
     known && parts.next_back().is_some_and(|last| REVIEWS.contains(&last))
+}
+
+/// A request under way, as far as it is measured. One that is dropped has got
+/// no answer.
+struct Sent<'a> {
+    metrics: Option<&'a ClientMetrics>,
+    method: Method,
+    bytes: usize,
+    at: tokio::time::Instant,
+    status: Option<StatusCode>,
+}
+
+impl<'a> Sent<'a> {
+    fn new(metrics: Option<&'a ClientMetrics>, method: &Method, bytes: usize) -> Self {
+        Self { metrics, method: method.clone(), bytes, at: tokio::time::Instant::now(), status: None }
+    }
+
+    fn answered(mut self, status: StatusCode) -> Answered<'a> {
+        self.status = Some(status);
+        Answered { metrics: self.metrics, method: self.method.clone() }
+    }
+}
+
+impl Drop for Sent<'_> {
+    fn drop(&mut self) {
+        if let Some(metrics) = self.metrics {
+            let status = self.status.map(|status| status.as_u16());
+            metrics.sent(self.method.as_str(), status, self.at.elapsed(), self.bytes);
+        }
+    }
+}
+
+/// An answer whose body is being read.
+struct Answered<'a> {
+    metrics: Option<&'a ClientMetrics>,
+    method: Method,
+}
+
+impl Answered<'_> {
+    fn read(&self, bytes: usize) {
+        if let Some(metrics) = self.metrics {
+            metrics.received(self.method.as_str(), bytes);
+        }
+    }
 }
 
 /// An error with its sources, since the outermost one rarely says what happened.

@@ -15,13 +15,14 @@ pub(crate) mod generated {
 pub use generated::Controller as ControllerWorld;
 pub use generated::coxswain::controller::log::Level;
 pub use generated::coxswain::controller::manifest::{
-    ClientLimits, Index, IndexValues, IndexedObjects, KeyKind, KeySource, LookupRule, Manifest, OptionKind,
-    OptionSpec, Read, ResourceRule, WriteRule,
+    ClientLimits, Index, IndexValues, IndexedObjects, KeyKind, KeySource, LookupRule, Manifest, MetricKind,
+    MetricSpec, OptionKind, OptionSpec, Read, ResourceRule, WriteRule,
 };
 pub use generated::coxswain::controller::reconcile::{
     Action, ActionOutcome, ActionResult, Answer, Ask, CollectionOptions, DeleteOptions, Event, EventKind,
-    EventTarget, GetLookup, Key as WireKey, ListLookup, Lookup, OnFailure, Outcome, Pace, Patch, PatchKind,
-    Plan, Precondition, Propagation, Request, ReviewLookup, SignLookup, SignWhat, StateChange, Step, Verb,
+    EventTarget, GetLookup, Key as WireKey, ListLookup, Lookup, Measure, Occasion, OnFailure, Outcome, Pace,
+    Patch, PatchKind, Plan, Precondition, Propagation, Request, ReviewLookup, Sample, SignLookup, SignWhat,
+    StateChange, Step, Verb,
 };
 pub use generated::coxswain::controller::snapshot::{
     IndexMatch, Query, ResourceInfo, ResourceSet, Scope, SyncState,

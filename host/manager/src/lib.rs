@@ -33,6 +33,7 @@ pub mod informer;
 pub mod key;
 pub mod limits;
 pub mod manager;
+pub mod metrics;
 pub mod plans;
 pub mod preview;
 pub mod queue;
@@ -41,9 +42,11 @@ pub mod recording;
 pub mod registry;
 pub mod scenario;
 pub mod serve;
+pub mod serving;
 pub mod source;
 pub mod store;
 pub mod telemetry;
+pub mod version;
 
 /// Chooses the process's TLS implementation. Once is enough; a second call is
 /// an error that means nothing.

@@ -26,6 +26,7 @@ mod rbac;
 mod replay;
 mod rollout;
 mod run;
+mod serving;
 mod shadow;
 mod startup;
 mod status;

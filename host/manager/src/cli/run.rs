@@ -14,13 +14,13 @@ use coxswain::{
     engine::EngineConfig,
     entropy::Entropy,
     manager::{AlwaysWrite, Config, Given, Manager, Selection},
-    serve,
+    serve, serving,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
     LogArgs, control, control::ControlArgs, election::ElectionArgs, flags::Rest, flags::gates,
-    limits::LimitArgs, oversight::OversightArgs, rollout::RolloutArgs, startup,
+    limits::LimitArgs, oversight::OversightArgs, rollout::RolloutArgs, serving::ServingArgs, startup,
 };
 
 /// Where `coxswain run` and `coxswain status` meet unless told otherwise.
@@ -109,6 +109,8 @@ pub struct ManagerArgs {
     pub control: ControlArgs,
     #[command(flatten)]
     pub startup: startup::StartupArgs,
+    #[command(flatten)]
+    pub serving: ServingArgs,
 }
 
 impl ManagerArgs {
@@ -143,6 +145,7 @@ impl ManagerArgs {
             oversight: self.oversight.settings(),
             election: None,
             operating: self.startup.operating(None),
+            serving: self.serving.config(),
         }
     }
 
@@ -186,6 +189,7 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     let status_address = args.manager.status_address(STATUS_ADDRESS)?;
     let controllers_dir = config.controllers_dir.clone();
     tracing::info!(server = %config.kube.cluster_url, controllers_dir = %controllers_dir.display(), "coxswain {} starts", env!("CARGO_PKG_VERSION"));
+    let serving = args.manager.serving.shown(&rest.effective);
     let manager = Manager::start(config).await?;
     let cancel = CancellationToken::new();
     if let Some(address) = status_address {
@@ -199,6 +203,16 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     }
     let _control = args.manager.control.start(None, &manager, &cancel).await;
     control::reload_on_hangup(&manager)?;
+    let endpoints =
+        serving::start(manager.clone(), serving, Vec::new(), cancel.clone()).await;
+    match endpoints {
+        Ok(Some(address)) => tracing::info!("endpoints at https://{address}"),
+        Ok(None) => {}
+        Err(error) => {
+            manager.shutdown().await;
+            return Err(error.into());
+        }
+    }
     let selection = args.manager.selection();
     let run = async {
         if !startup::admit(&manager, &controllers_dir, &selection, &gates, &rest).await {

@@ -4,7 +4,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -43,6 +43,7 @@ pub struct Loaded {
     /// One call at a time, in order, and only the one whose turn it is takes a
     /// place on a processor.
     turn: Arc<tokio::sync::Mutex<()>>,
+    memory: AtomicUsize,
 }
 
 /// What a call of the guest came to.
@@ -69,8 +70,13 @@ impl Loaded {
         options: Vec<String>,
     ) -> Self {
         let (instance, turn, probation) = (Mutex::default(), Arc::default(), Arc::<Probation>::default());
-        let generation = AtomicU64::new(generation);
-        Self { module, path, since, generation, view, executor, options, probation, instance, turn }
+        let (generation, memory) = (AtomicU64::new(generation), AtomicUsize::new(0));
+        Self { module, path, since, generation, view, executor, options, probation, instance, turn, memory }
+    }
+
+    /// Bytes of linear memory of its instance, as of its last call.
+    pub fn memory(&self) -> usize {
+        self.memory.load(Ordering::Relaxed)
     }
 
     /// Counts the swaps of its controller up to it.
@@ -129,6 +135,7 @@ impl Loaded {
         let begun = Instant::now();
         let (result, snapshot) = instance.reconcile(&request, snapshot, log);
         let spent = begun.elapsed();
+        self.memory.store(instance.memory(), Ordering::Relaxed);
         // After a fault the instance is in no known state: it is dropped, and the next call makes another.
         if result.is_ok() {
             *slot = Some(instance);

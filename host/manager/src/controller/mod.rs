@@ -9,6 +9,7 @@ mod compute;
 mod loaded;
 mod observe;
 mod probation;
+mod recent;
 mod reconcile;
 mod record;
 pub mod shadow;
@@ -34,6 +35,7 @@ pub use compute::Compute;
 pub use loaded::{Called, Loaded};
 pub use observe::{Follower, Observer};
 pub use probation::Probation;
+pub use recent::Recent;
 pub use record::Record;
 use shadow::Shadow;
 pub use status::{ControllerStatus, KeyError};
@@ -48,6 +50,7 @@ use crate::{
     informer::Informers,
     key::{Cause, Key},
     limits::LimitHits,
+    metrics::{ControllerSeries, Meter, Metrics},
     queue::{Finished, Queue},
     store::Store,
 };
@@ -64,6 +67,8 @@ pub struct Shared {
     pub informers: Informers,
     /// Bounds how many guests compute at once.
     pub compute: Compute,
+    /// Measurements.
+    pub metrics: Arc<Metrics>,
 }
 
 /// Counts since the start of the controller, over all its versions.
@@ -102,6 +107,9 @@ pub struct Controller {
     records: Mutex<HashMap<Key, Record>>,
     permits: Arc<Semaphore>,
     counters: Counters,
+    series: ControllerSeries,
+    meter: Meter,
+    recent: recent::RecentList,
     last_error: Mutex<Option<KeyError>>,
     /// Keys whose last reconcile was a strike against the module.
     struck: Mutex<HashSet<Key>>,
@@ -133,6 +141,8 @@ impl Controller {
     ) -> Arc<Self> {
         let name = loaded.module.manifest().name.clone();
         queue.set_serial_sources(serial_sources(&loaded));
+        let (series, meter) = (shared.metrics.controller(&name), shared.metrics.meter(&name));
+        measure(&shared.metrics, &queue, &meter, &loaded);
         Arc::new(Self {
             name,
             queue,
@@ -142,6 +152,9 @@ impl Controller {
             records: Mutex::default(),
             permits: Arc::new(Semaphore::new(concurrency.max(1))),
             counters: Counters::default(),
+            series,
+            meter,
+            recent: recent::RecentList::default(),
             last_error: Mutex::default(),
             struck: Mutex::default(),
             log,
@@ -179,6 +192,11 @@ impl Controller {
         &self.queue
     }
 
+    /// What its last reconciles came to, the newest first.
+    pub fn recent(&self) -> Vec<Recent> {
+        self.recent.all()
+    }
+
     /// Puts another version in the place of the one that runs. Keys under way
     /// finish with the old one (lookups under way are dropped); queue, state,
     /// barriers and subscriptions stay; all keys are looked at anew, after
@@ -191,6 +209,7 @@ impl Controller {
         if let Some(numbers) = renumbering(self.current().module.manifest(), loaded.module.manifest()) {
             self.renumber(&numbers);
         }
+        measure(&self.shared.metrics, &self.queue, &self.meter, &loaded);
         let old = {
             let mut current = self.current.write();
             loaded.view.adopt(&current.view);
@@ -296,6 +315,7 @@ impl Controller {
         }
         tasks.close();
         tasks.wait().await;
+        self.meter.clear();
     }
 
     /// Waits while faults are all that comes of the version that runs; a swap
@@ -329,15 +349,18 @@ impl Controller {
     }
 
     async fn settle(&self, key: Key, settled: Settled, term: &Term) {
+        self.queue.done(&key);
         if !settled.barriers.is_empty() {
             let mut barriers = Barriers::default();
             barriers.merge(settled.barriers);
             let executor = self.current().executor.clone();
+            let held = tokio::time::Instant::now();
             tokio::select! {
                 () = executor.wait_passed(&key, &mut barriers) => {}
                 () = self.stop.cancelled() => {}
                 () = term.over() => {}
             }
+            self.series.held(held.elapsed());
         }
         self.queue.give_back(&key, settled.finished);
     }
@@ -350,6 +373,14 @@ fn renumbering(old: &Manifest, new: &Manifest) -> Option<Vec<Option<u32>>> {
     let numbers: Vec<_> = old.sources.iter().map(|source| number(&source.name)).collect();
     let same = (0u32..).zip(&numbers).all(|(before, now)| *now == Some(before));
     (!same).then_some(numbers)
+}
+
+/// Measures a version's keys under the names its manifest gives their queues.
+fn measure(metrics: &Metrics, queue: &Queue, meter: &Meter, loaded: &Loaded) {
+    let manifest = loaded.module.manifest();
+    let named = |queue: &String| metrics.queue(if queue.is_empty() { &manifest.name } else { queue });
+    queue.measure(manifest.sources.iter().map(|source| named(&source.queue)).collect());
+    meter.declare(manifest);
 }
 
 fn serial_sources(loaded: &Loaded) -> Vec<u32> {

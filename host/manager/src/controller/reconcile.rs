@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Controller, KeyError, Loaded, Record, Settled, observe::Followers};
+use super::{Controller, KeyError, Loaded, Recent, Record, Settled, observe::Followers, recent};
 use crate::{
     clock,
     contract::{Outcome, Plan, Request},
@@ -14,6 +14,7 @@ use crate::{
     executor::{Executed, WriteGate},
     key::Key,
     limits::{Exceeded, LimitKind},
+    metrics::Moment,
     queue::{Finished, backoff},
     store::Reads,
 };
@@ -48,6 +49,7 @@ impl Controller {
         if settled.finished.forget {
             loaded.view.forget(key);
             self.struck.lock().remove(key);
+            self.meter.forget(key);
         } else if !record.is_blank() {
             self.records.lock().insert(key.clone(), record);
         }
@@ -64,6 +66,7 @@ impl Controller {
         let mut request = self.request(loaded, key, record);
         let mut spent = Duration::ZERO;
         let mut followers = self.followers(loaded, key);
+        let began = tokio::time::Instant::now();
         for _ in 0..MAX_ROUNDS {
             let snapshot = loaded.view.snapshot(key);
             request.primary = snapshot.primary();
@@ -76,6 +79,13 @@ impl Controller {
             followers.answered(&request, &called.result);
             let finished = matches!(called.result, Ok(Outcome::Plan(_)));
             let waits = called.reads.as_ref().is_some_and(Reads::waits);
+            self.recent.add(Recent {
+                key: key.to_string(),
+                at: self.shared.clock.now(),
+                guest_micros: called.spent.as_micros() as u64,
+                reads: called.reads.as_ref().map_or(0, Reads::count),
+                outcome: recent::describe(&called.result),
+            });
             if let Some(reads) = called.reads {
                 loaded.view.commit(key, reads, finished);
             }
@@ -84,9 +94,11 @@ impl Controller {
                     if let Err(exceeded) = loaded.module.limits().check_plan(&plan) {
                         let invalid = Some(exceeded.to_string());
                         followers.carried_out(&Executed { failed: true, invalid, ..Executed::default() });
+                        self.series.reconciled("refused", spent);
                         return self.exceeded(loaded, key, &exceeded);
                     }
-                    let mut settled = self.carry_out(loaded, key, record, plan, &mut followers, term).await;
+                    self.series.reconciled("plan", spent);
+                    let mut settled = self.carry_out(loaded, key, record, plan, &mut followers, term, began).await;
                     settled.finished.rest = backoff::after_work(spent);
                     return settled;
                 }
@@ -102,6 +114,7 @@ impl Controller {
                     let answers = loaded.executor.look_up(asks).await;
                     request.answers.extend(answers);
                     if !Arc::ptr_eq(loaded, &self.version_for(key)) {
+                        self.series.reconciled("superseded", spent);
                         return Settled {
                             finished: Finished { at_once: true, ..Finished::default() },
                             barriers: Vec::new(),
@@ -110,18 +123,23 @@ impl Controller {
                 }
                 Ok(Outcome::Retry(reason)) => {
                     self.fair(loaded, key);
+                    self.series.reconciled("retry", spent);
                     return self.failed(key, reason);
                 }
                 Ok(Outcome::Terminal(reason)) => {
                     self.fair(loaded, key);
+                    self.series.reconciled("terminal", spent);
                     record.results.clear();
                     self.note_error(key, &reason);
                     tracing::warn!(controller = %self.name, %key, reason, "gave up until something it read changes");
                     return Settled { finished: Finished::default(), barriers: Vec::new() };
                 }
                 Err(fault) => {
+                    let waits = waits && matches!(fault, Fault::Snapshot(_));
+                    self.series.reconciled(if waits { "waiting" } else { "fault" }, spent);
+                    self.series.faulted(&fault);
                     // Waiting for a cache to sync is no fault of the guest.
-                    if waits && matches!(fault, Fault::Snapshot(_)) {
+                    if waits {
                         return self.failed(key, fault.to_string());
                     }
                     self.counters.faults.fetch_add(1, Ordering::Relaxed);
@@ -162,8 +180,10 @@ impl Controller {
         mut plan: Plan,
         followers: &mut Followers,
         term: &Arc<Term>,
+        began: tokio::time::Instant,
     ) -> Settled {
         let change = std::mem::replace(&mut plan.state, crate::contract::StateChange::Keep);
+        let samples = std::mem::take(&mut plan.metrics);
         let quiet = Duration::from_millis(plan.quiet.into());
         let again_in = plan.not_before.map(|at| {
             Duration::try_from(clock::from_wire(at).duration_since(self.shared.clock.now()))
@@ -190,6 +210,12 @@ impl Controller {
         self.fair(loaded, key);
         record.change_state(change, loaded.module.manifest());
         record.results = executed.results;
+        let moment = Moment {
+            results: &record.results,
+            failed: executed.failed || executed.halted,
+            elapsed: began.elapsed(),
+        };
+        self.meter.count(loaded.module.manifest(), key, &samples, moment);
         self.counters.writes.fetch_add(executed.writes.into(), Ordering::Relaxed);
         self.counters.no_op_writes.fetch_add(executed.no_op_writes.into(), Ordering::Relaxed);
         if executed.failed {

@@ -81,6 +81,7 @@ mod tests {
             concurrency: 0,
             concurrency_flag: String::new(),
             client_limits: ClientLimits { qps: 0, burst: 0 },
+            metrics: Vec::new(),
         }
     }
 

@@ -5,7 +5,12 @@ use std::{collections::BTreeMap, sync::atomic::Ordering};
 use serde::{Deserialize, Serialize};
 
 use super::{CanaryStatus, Controller, shadow::ShadowStatus};
-use crate::{contract::display_name, grants::RefusalCounts, limits::LimitsStatus};
+use crate::{
+    contract::display_name,
+    grants::RefusalCounts,
+    limits::LimitsStatus,
+    metrics::{Figures, counted},
+};
 
 /// The last thing that went wrong with a key of a controller.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -134,6 +139,35 @@ impl Controller {
             slowed: loaded.probation.trouble(),
             shadows: self.shadows.read().iter().map(|shadow| shadow.status()).collect(),
             canary: self.canary.read().as_ref().map(|canary| canary.status()),
+        }
+    }
+
+    /// The controller at a scrape of metrics.
+    pub fn figures(&self) -> Figures {
+        let loaded = self.current();
+        let queue = self.queue.stats();
+        let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        Figures {
+            name: self.name.clone(),
+            version: loaded.module.manifest().version.clone(),
+            hash: loaded.module.hash().to_owned(),
+            since: loaded.since.as_millisecond() as f64 / 1000.0,
+            keys: [
+                ("ready", queue.ready),
+                ("working", queue.taken),
+                ("delayed", queue.delayed),
+                ("backing_off", queue.backing_off),
+            ],
+            ready: loaded.view.is_ready(),
+            memory: loaded.memory(),
+            counters: vec![
+                (counted::SWAPS, count(&self.counters.swaps)),
+                (counted::ROLLBACKS, count(&self.counters.rollbacks)),
+                (counted::INVALID_PLANS, count(&self.counters.invalid_plans)),
+                (counted::WRITES, count(&self.counters.writes)),
+                (counted::NO_OP_WRITES, count(&self.counters.no_op_writes)),
+            ],
+            limit_hits: self.counters.limit_hits.by_name().into_iter().collect(),
         }
     }
 

@@ -183,6 +183,7 @@ fn a_module_says_which_account_is_its_own() {
         concurrency: 0,
         concurrency_flag: String::new(),
         client_limits: ClientLimits { qps: 1, burst: 1 },
+        metrics: Vec::new(),
     };
     assert_eq!(account(&manifest), Some("web-controller"));
     manifest.options.push(OptionSpec {

@@ -53,6 +53,7 @@ impl Module {
             concurrency: 0,
             concurrency_flag: String::new(),
             client_limits: crate::contract::ClientLimits { qps: 0, burst: 0 },
+            metrics: Vec::new(),
         };
         let log_rate = Arc::new(LogRate::new(limits.log_lines));
         let module = Self { engine, pre, manifest: Arc::new(nothing), hash, limits, log_rate };

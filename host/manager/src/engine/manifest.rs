@@ -56,6 +56,7 @@ pub fn validate(manifest: &Manifest) -> Result<(), Vec<String>> {
         check.lookup(rule);
     }
     check.options(manifest);
+    check.problems.extend(super::measures::problems(manifest));
     if check.problems.is_empty() { Ok(()) } else { Err(check.problems) }
 }
 
@@ -362,7 +363,7 @@ mod tests {
     }
 
     fn source(name: &str, keys: KeyKind) -> KeySource {
-        KeySource { name: name.into(), keys, serial: false }
+        KeySource { name: name.into(), keys, serial: false, queue: String::new() }
     }
 
     fn read(resource: GroupResource) -> Read {
@@ -419,6 +420,7 @@ mod tests {
             concurrency: 0,
             concurrency_flag: "concurrent-widget-syncs".into(),
             client_limits: ClientLimits { qps: 0, burst: 0 },
+            metrics: Vec::new(),
         }
     }
 

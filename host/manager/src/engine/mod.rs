@@ -19,6 +19,7 @@ mod host;
 mod inspect;
 mod instance;
 mod manifest;
+mod measures;
 mod wasi;
 
 #[cfg(test)]

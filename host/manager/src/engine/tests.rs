@@ -126,8 +126,14 @@ impl Mischief {
     }
 
     fn nothing_to_do(&mut self) {
-        let nothing =
-            Plan { steps: vec![], events: vec![], not_before: None, quiet: 0, state: StateChange::Keep };
+        let nothing = Plan {
+            steps: vec![],
+            events: vec![],
+            not_before: None,
+            quiet: 0,
+            state: StateChange::Keep,
+            metrics: vec![],
+        };
         assert_eq!(self.reconcile("good"), Ok(Outcome::Plan(nothing)));
     }
 }

@@ -6,7 +6,12 @@
 //! not heard for a while. The figures are those that users know from other
 //! controllers. Invariant: memory is bounded; the least recent is forgotten.
 
-use std::{collections::HashSet, num::NonZeroUsize, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    hash::Hash,
+    num::NonZeroUsize,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use lru::LruCache;
@@ -14,7 +19,7 @@ use lru::LruCache;
 use super::Occurrence;
 use crate::contract::EventKind;
 
-/// How much is remembered, of each kind.
+/// How much is remembered of each source, of each kind.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 
 /// So many different messages within [`SIMILAR_WITHIN`] of the one before are
@@ -86,23 +91,33 @@ pub(super) struct Verdict {
 }
 
 /// Remembers what was said.
+#[derive(Default)]
 pub(super) struct Correlator {
-    similar: LruCache<Identity, Similar>,
-    written: LruCache<Identity, Written>,
-    tokens: LruCache<About, Tokens>,
+    /// By component: one that says much makes none of the others forgotten.
+    sources: HashMap<String, Source>,
     /// Of the last name given, so that no two are the same.
     nanos: i128,
 }
 
-impl Default for Correlator {
+/// What one source has said.
+struct Source {
+    similar: LruCache<Identity, Similar>,
+    written: LruCache<Identity, Written>,
+    tokens: LruCache<About, Tokens>,
+}
+
+impl Default for Source {
     fn default() -> Self {
-        Self {
-            similar: LruCache::new(REMEMBERED),
-            written: LruCache::new(REMEMBERED),
-            tokens: LruCache::new(REMEMBERED),
-            nanos: 0,
-        }
+        Self { similar: remembering(), written: remembering(), tokens: remembering() }
     }
+}
+
+/// An empty cache. It is given its size afterwards, so as to take memory for
+/// what it holds and not for what it may hold.
+fn remembering<K: Hash + Eq, V>() -> LruCache<K, V> {
+    let mut cache = LruCache::unbounded();
+    cache.resize(REMEMBERED);
+    cache
 }
 
 impl Correlator {
@@ -119,12 +134,13 @@ impl Correlator {
             warning: occurrence.kind == EventKind::Warning,
         };
         let group = Identity { about: about.clone(), reason: occurrence.reason.clone(), message: None };
-        let (identity, message) = if self.combine(&group, &occurrence.message, now) {
+        let source = self.sources.entry(about.component.clone()).or_default();
+        let (identity, message) = if source.combine(&group, &occurrence.message, now) {
             (group, format!("{COMBINED}{}", occurrence.message))
         } else {
             (Identity { message: Some(occurrence.message.clone()), ..group }, occurrence.message.clone())
         };
-        let written = match self.written.get(&identity) {
+        let written = match source.written.get(&identity) {
             Some(before) => Written { count: before.count.saturating_add(1), ..before.clone() },
             None => {
                 self.nanos = now.as_nanosecond().max(self.nanos + 1);
@@ -134,16 +150,19 @@ impl Correlator {
         // Counted even if it is not heard, so that the count is right once it
         // is again. The first one is remembered only when it has been written.
         if written.count > 1 {
-            self.written.put(identity.clone(), written.clone());
+            source.written.put(identity.clone(), written.clone());
         }
-        self.heard(about, now).then_some(Verdict { identity, written, message })
+        source.heard(about, now).then_some(Verdict { identity, written, message })
     }
 
     /// Notes an Event that now exists.
     pub(super) fn wrote(&mut self, identity: Identity, written: Written) {
-        self.written.put(identity, written);
+        let source = self.sources.entry(identity.about.component.clone()).or_default();
+        source.written.put(identity, written);
     }
+}
 
+impl Source {
     /// Whether an event is one of too many similar ones.
     fn combine(&mut self, group: &Identity, message: &str, now: Timestamp) -> bool {
         let fresh = || Similar { messages: HashSet::new(), last: now };

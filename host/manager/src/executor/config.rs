@@ -28,6 +28,8 @@ pub struct ExecutorConfig {
     pub together: usize,
     /// The keys of `sign` lookups.
     pub signing: Arc<dyn SigningKeys>,
+    /// Where actions are counted.
+    pub metrics: Option<crate::metrics::ControllerSeries>,
 }
 
 impl ExecutorConfig {
@@ -51,6 +53,7 @@ impl ExecutorConfig {
             request_timeout: Duration::from_secs(10),
             together: 16,
             signing: Arc::new(NoSigningKeys),
+            metrics: None,
         }
     }
 }

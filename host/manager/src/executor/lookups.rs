@@ -131,7 +131,7 @@ impl Shared {
         // A task of its own: whoever asked first may lose interest before the
         // others do.
         tokio::spawn(async move {
-            shared.limiter.lookup().await;
+            shared.limited(&request.method, shared.limiter.lookup()).await;
             shared.unsent.0.lock().remove(&request);
             let answer =
                 shared.read(request.method, &request.path, request.accept, request.body, Turn::Taken).await;

@@ -205,6 +205,9 @@ impl<'a> Run<'a> {
             duration_ms = started.elapsed().as_millis() as u64,
             "write"
         );
+        if let Some(metrics) = &shared.config.metrics {
+            metrics.acted(rbac_verb(&action.verb), ending.word());
+        }
         match ending {
             Ending::Done(_) => action
                 .on_success

@@ -65,7 +65,7 @@ impl Executor {
         let headers = [(header::CONTENT_TYPE, request.content_type), (header::ACCEPT, "application/json")];
         let mut waits = 0;
         loop {
-            self.shared.limiter.write().await;
+            self.shared.limited(&request.method, self.shared.limiter.write()).await;
             let Some(pass) = gate.admit() else { return Reply::Halted };
             let timeout = pass.bound(self.shared.config.request_timeout);
             let sent = self
@@ -88,6 +88,7 @@ impl Executor {
                 && waits < THROTTLED
             {
                 waits += 1;
+                self.shared.retried(&request.method, &error);
                 tokio::time::sleep(wait).await;
                 continue;
             }
@@ -124,6 +125,21 @@ pub(super) enum Turn {
 }
 
 impl super::Shared {
+    /// Waits for a turn, and measures that.
+    pub(super) async fn limited(&self, method: &Method, turn: impl Future<Output = ()>) {
+        let started = tokio::time::Instant::now();
+        turn.await;
+        if let Some(metrics) = self.api.metrics() {
+            metrics.limited(method.as_str(), started.elapsed());
+        }
+    }
+
+    fn retried(&self, method: &Method, error: &ApiError) {
+        if let Some(metrics) = self.api.metrics() {
+            metrics.retried(method.as_str(), error.failure.status);
+        }
+    }
+
     /// Sends a request that changes nothing, and so may be repeated.
     pub(super) async fn read(
         &self,
@@ -140,8 +156,8 @@ impl super::Shared {
         let (mut waits, mut lost) = (0, 0);
         loop {
             match turn {
-                Turn::Write => self.limiter.write().await,
-                Turn::Taken if waits + lost > 0 => self.limiter.lookup().await,
+                Turn::Write => self.limited(&method, self.limiter.write()).await,
+                Turn::Taken if waits + lost > 0 => self.limited(&method, self.limiter.lookup()).await,
                 Turn::Taken => {}
             }
             let error = match self
@@ -156,9 +172,11 @@ impl super::Shared {
                 && waits < THROTTLED
             {
                 waits += 1;
+                self.retried(&method, &error);
                 tokio::time::sleep(wait).await;
             } else if matches!(error.failure.status, 0 | 502 | 504) && lost < READ_AGAIN {
                 lost += 1;
+                self.retried(&method, &error);
                 tokio::time::sleep(pause(lost)).await;
             } else {
                 return Err(error);

@@ -40,6 +40,18 @@ pub(super) enum Ending {
     Halted,
 }
 
+impl Ending {
+    /// In a word, for metrics.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::Done(_) => "done",
+            Self::Failed(_) => "failed",
+            Self::Unknown(_) => "unknown",
+            Self::Halted => "halted",
+        }
+    }
+}
+
 /// An action on its way.
 pub(super) struct Write<'a> {
     pub(super) executor: &'a Executor,

@@ -73,7 +73,7 @@ fn plan(actions: usize, body: &str, state: StateChange) -> Plan {
         pace: Pace::Together,
         on_failure: OnFailure::Stop,
     };
-    Plan { steps: vec![step], events: Vec::new(), not_before: None, quiet: 0, state }
+    Plan { steps: vec![step], events: Vec::new(), not_before: None, quiet: 0, state, metrics: Vec::new() }
 }
 
 #[test]

@@ -310,6 +310,7 @@ impl Manager {
         }
         config.signing = self.signing.clone();
         config.grants = view.grants().clone();
+        config.metrics = Some(self.shared.metrics.controller(&manifest.name));
         for rule in &manifest.lookups {
             if let LookupRule::Sign(key) = rule {
                 self.signing.check(key);

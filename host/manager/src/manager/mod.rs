@@ -5,6 +5,7 @@
 //! new content cannot be used leaves the version that runs in place, and says
 //! why in the log and in the status.
 
+mod figures;
 mod files;
 mod install;
 mod operating;
@@ -53,7 +54,9 @@ use crate::{
     informer::Informers,
     limits::LimitRules,
     recording::RecordingWriter,
+    metrics::Metrics,
     registry::Registry,
+    serving::Serving,
     store::Store,
 };
 use files::Files;
@@ -98,6 +101,8 @@ pub struct Config {
     pub election: Option<ElectionConfig>,
     /// How it is operated.
     pub operating: Operating,
+    /// The endpoints.
+    pub serving: Serving,
 }
 
 /// Writes are always allowed.
@@ -195,7 +200,8 @@ impl Manager {
         // Who wrote what is to be seen in the API server's audit log.
         let identity = config.election.as_ref().map(|_| election::identity(&config.entropy));
         let user_agent_end = identity.as_ref().map(|identity| format!(" {identity}")).unwrap_or_default();
-        let api = ApiClient::new(client, &user_agent("manager", &user_agent_end));
+        let metrics = Metrics::new(&server, config.serving.disabled_metrics.clone());
+        let api = ApiClient::new(client, &user_agent("manager", &user_agent_end)).measured(metrics.client.clone());
         let api = if config.gate.withholds() { api.read_only() } else { api };
         let accounts = if config.operating.service_accounts && !config.gate.withholds() {
             let mut anonymous = config.kube.clone();
@@ -252,6 +258,7 @@ impl Manager {
             store: store.clone(),
             informers: informers.clone(),
             compute: Compute::new(threads),
+            metrics,
         });
         let (work, to_do) = mpsc::unbounded_channel();
         let signing =

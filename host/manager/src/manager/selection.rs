@@ -114,6 +114,7 @@ mod tests {
             concurrency: 0,
             concurrency_flag: String::new(),
             client_limits: ClientLimits { qps: 1, burst: 1 },
+            metrics: Vec::new(),
         };
         assert!(Selection::default().selects_module(&manifest));
         manifest.options.push(OptionSpec {

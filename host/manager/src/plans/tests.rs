@@ -23,6 +23,7 @@ fn plan(actions: Vec<Action>) -> Plan {
         events: Vec::new(),
         not_before: None,
         quiet: 0,
+        metrics: vec![],
         state: contract::StateChange::Keep,
     }
 }

@@ -9,6 +9,8 @@
 //! Two priorities: wakes in bulk (a first list, a swap) come after all others.
 
 pub mod backoff;
+mod keys;
+mod measure;
 mod renumber;
 
 use std::{
@@ -19,7 +21,10 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
+pub use keys::KeyState;
+
 use crate::key::{Cause, Key, Wake};
+use measure::Measure;
 
 /// How soon a queued key is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +68,12 @@ struct Entry {
     writing_plans: u32,
     own_writes: Vec<u64>,
     queued_at: Instant,
+}
+
+impl Dirty {
+    fn is_clean(self) -> bool {
+        self.primary.is_none() && !self.gone && !self.read && !self.bulk
+    }
 }
 
 impl Entry {
@@ -122,6 +133,7 @@ struct Inner {
     standing_by: bool,
     adds: u64,
     retries: u64,
+    measure: Measure,
 }
 
 /// How a reconcile ended, for the queue.
@@ -232,6 +244,7 @@ impl Queue {
         let now = Instant::now();
         let mut inner = self.inner.lock();
         inner.serial_taken.remove(&key.source);
+        inner.measure.done(key, now);
         let Some(mut entry) = inner.entries.remove(key) else { return };
         if inner.standing_by {
             return;
@@ -250,6 +263,7 @@ impl Queue {
         if finished.failed {
             entry.failures = entry.failures.saturating_add(1);
             inner.retries += 1;
+            inner.measure.retried(key);
         } else {
             entry.failures = 0;
         }
@@ -338,7 +352,7 @@ impl Wake for Queue {
             return;
         }
         inner.adds += 1;
-        inner.wake(key, cause, Instant::now());
+        inner.add(key, cause, Instant::now());
         let ready = inner.has_ready() || !inner.due.is_empty();
         drop(inner);
         if ready {
@@ -350,6 +364,19 @@ impl Wake for Queue {
 impl Inner {
     fn has_ready(&self) -> bool {
         !self.normal.is_empty() || !self.low.is_empty()
+    }
+
+    /// A wake from outside, which counts if the key was not due already.
+    fn add(&mut self, key: &Key, cause: Cause, now: Instant) {
+        let due = |entry: &Entry| match entry.place {
+            Place::Idle => false,
+            Place::Ready(_) => true,
+            Place::Taken => !entry.dirty.is_clean(),
+        };
+        if !self.entries.get(key).is_some_and(due) {
+            self.measure.added(key);
+        }
+        self.wake(key, cause, now);
     }
 
     fn wake(&mut self, key: &Key, cause: Cause, now: Instant) {
@@ -425,6 +452,7 @@ impl Inner {
             Place::Idle => {
                 entry.place = Place::Ready(priority);
                 entry.queued_at = now;
+                self.measure.ready(key);
                 match priority {
                     Priority::Normal => self.normal.push_back(key.clone()),
                     Priority::Low => self.low.push_back(key.clone()),
@@ -476,6 +504,7 @@ impl Inner {
                 if let Some(entry) = self.entries.get_mut(&key) {
                     entry.place = Place::Taken;
                     entry.dirty = Dirty::default();
+                    self.measure.taken(&key, entry.queued_at);
                 }
                 return Some(key);
             }

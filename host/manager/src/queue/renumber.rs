@@ -30,6 +30,8 @@ impl Queue {
     pub fn renumber(&self, number: impl Fn(u32) -> Option<u32>) {
         let renamed = |key: &Key| Some(Key { source: number(key.source)?, ..key.clone() });
         let mut inner = self.inner.lock();
+        // Nothing is measured until the new version says under which names.
+        inner.stop_measuring();
         let entries = std::mem::take(&mut inner.entries);
         inner.entries =
             entries.into_iter().filter_map(|(key, entry)| Some((renamed(&key)?, entry))).collect();

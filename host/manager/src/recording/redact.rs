@@ -205,6 +205,7 @@ mod tests {
             concurrency: 0,
             concurrency_flag: String::new(),
             client_limits: ClientLimits { qps: 0, burst: 0 },
+            metrics: Vec::new(),
         })
     }
 
@@ -244,6 +245,7 @@ mod tests {
             not_before: None,
             quiet: 0,
             state: StateChange::Keep,
+            metrics: Vec::new(),
         })
     }
 

@@ -30,6 +30,7 @@ fn manifest() -> Manifest {
         concurrency: 0,
         concurrency_flag: String::new(),
         client_limits: ClientLimits { qps: 0, burst: 0 },
+        metrics: Vec::new(),
     }
 }
 
@@ -72,6 +73,7 @@ fn reconcile(writer: &RecordingWriter, name: &str, listed: Vec<ObjectRef>, paddi
         not_before: None,
         quiet: 0,
         state: StateChange::Set("x".repeat(padding)),
+        metrics: Vec::new(),
     };
     writer.shared.send(Message::Reconcile(Box::new(Taken {
         file,

@@ -39,6 +39,13 @@ pub struct Reads {
     pub(super) denied: bool,
 }
 
+impl Reads {
+    /// Reads that were made: names, lists, index values.
+    pub fn count(&self) -> usize {
+        self.interests.len()
+    }
+}
+
 /// What a pinned generation looked like, as one round sees it.
 pub struct Snapshot {
     view: Arc<ModuleView>,

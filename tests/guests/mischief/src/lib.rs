@@ -108,7 +108,14 @@ fn raw(path: &str) -> Lookup {
 }
 
 fn plan(steps: Vec<Step>) -> Plan {
-    Plan { steps, events: Vec::new(), not_before: None, quiet: 0, state: StateChange::Keep }
+    Plan {
+        steps,
+        events: Vec::new(),
+        not_before: None,
+        quiet: 0,
+        state: StateChange::Keep,
+        metrics: Vec::new(),
+    }
 }
 
 fn create(resource: u32, body: &str) -> Outcome {

@@ -144,6 +144,7 @@ mod tests {
             concurrency: 0,
             concurrency_flag: "concurrent-web-syncs".into(),
             client_limits: ClientLimits { qps: 1, burst: 1 },
+            metrics: Vec::new(),
         }
     }
 

@@ -159,5 +159,5 @@ impl Shadow {
 
 /// A plan as the executor takes it.
 fn without_state(plan: &Plan) -> Plan {
-    Plan { state: StateChange::Keep, ..plan.clone() }
+    Plan { state: StateChange::Keep, metrics: Vec::new(), ..plan.clone() }
 }

@@ -212,6 +212,7 @@ pub(super) fn manifest() -> Manifest {
         concurrency: 0,
         concurrency_flag: String::new(),
         client_limits: ClientLimits { qps: 0, burst: 0 },
+        metrics: Vec::new(),
     }
 }
 
@@ -251,7 +252,14 @@ impl Kit {
 
     /// Carries steps out for the key `ns/primary`.
     pub(super) async fn run(&self, steps: Vec<Step>) -> Executed {
-        let plan = Plan { steps, events: vec![], not_before: None, quiet: 0, state: StateChange::Keep };
+        let plan = Plan {
+            steps,
+            events: vec![],
+            not_before: None,
+            quiet: 0,
+            state: StateChange::Keep,
+            metrics: vec![],
+        };
         let key = Key { source: 0, resource: self.things, namespace: "ns".into(), name: "primary".into() };
         let gate: Arc<dyn WriteGate> = self.gate.clone();
         self.executor.carry_out(&key, plan, &*self.cache, &gate).await

@@ -142,6 +142,7 @@ fn manifest(reads: Vec<Read>) -> Manifest {
         concurrency: 0,
         concurrency_flag: String::new(),
         client_limits: ClientLimits { qps: 0, burst: 0 },
+        metrics: Vec::new(),
     }
 }
 

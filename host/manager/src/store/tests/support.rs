@@ -42,7 +42,8 @@ pub(super) fn indexed(mut read: Read, name: &str, paths: &[&str]) -> Read {
 }
 
 pub(super) fn manifest(reads: Vec<Read>, sources: Vec<KeyKind>) -> Manifest {
-    let source = |(n, keys)| KeySource { name: format!("source-{n}"), keys, serial: false };
+    let source =
+        |(n, keys)| KeySource { name: format!("source-{n}"), keys, serial: false, queue: String::new() };
     Manifest {
         name: "test-controller".into(),
         aliases: Vec::new(),
@@ -58,6 +59,7 @@ pub(super) fn manifest(reads: Vec<Read>, sources: Vec<KeyKind>) -> Manifest {
         concurrency: 0,
         concurrency_flag: String::new(),
         client_limits: ClientLimits { qps: 0, burst: 0 },
+        metrics: Vec::new(),
     }
 }
 

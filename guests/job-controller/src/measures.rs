@@ -1,0 +1,72 @@
+//! What is measured of Jobs, under the names that kube-controller-manager has.
+//!
+//! Pods are counted as they enter the status, Jobs as their end does; so what
+//! a failed write leaves out is not counted.
+
+use coxswain_sdk::contract::{Measure, Occasion};
+use coxswain_sdk::{Declaration, Plan};
+
+use crate::manage::Work;
+use crate::status::Outlook;
+use crate::view::Job;
+
+const SYNC_SECONDS: &str = "job_controller_job_sync_duration_seconds";
+const SYNCS: &str = "job_controller_job_syncs_total";
+const FINISHED: &str = "job_controller_jobs_finished_total";
+const PODS_FINISHED: &str = "job_controller_job_pods_finished_total";
+
+/// Tag of the write that the counts go with.
+const STATUS: &str = "status";
+
+/// Declares the metrics.
+pub fn declare(declaration: Declaration) -> Declaration {
+    let sync = ["completion_mode", "result", "action"];
+    // 4 ms doubling to 65 s.
+    let buckets: Vec<f64> = (0..15).map(|n| 0.004 * f64::from(1 << n)).collect();
+    declaration
+        .histogram(SYNC_SECONDS, &sync, &buckets, "[STABLE] The time it took to sync a job")
+        .counter(SYNCS, &sync, "[STABLE] The number of job syncs")
+        .counter(FINISHED, &["completion_mode", "result", "reason"], "[STABLE] The number of finished jobs")
+        .counter(
+            PODS_FINISHED,
+            &["completion_mode", "result"],
+            "[STABLE] The number of finished Pods that are fully tracked",
+        )
+}
+
+fn mode(job: &Job) -> &'static str {
+    if job.is_indexed() { "Indexed" } else { "NonIndexed" }
+}
+
+/// Measures a sync.
+pub fn sync(plan: &mut Plan, job: &Job, work: &Work<'_>) {
+    let action = if !work.create.is_empty() {
+        "pods_created"
+    } else if !work.delete.is_empty() {
+        "pods_deleted"
+    } else {
+        "tracking"
+    };
+    for (occasion, result) in [(Occasion::Succeeded, "success"), (Occasion::Failed, "error")] {
+        let labels = [mode(job), result, action];
+        plan.measure_if(occasion.clone(), SYNC_SECONDS, &labels, Measure::Elapsed);
+        plan.measure_if(occasion, SYNCS, &labels, Measure::Number(1.0));
+    }
+}
+
+/// Counts what a write of the status makes true.
+pub fn status(plan: &mut Plan, job: &Job, outlook: &Outlook<'_>) {
+    let mut count = |metric: &str, labels: &[&str], number: i32| {
+        if number > 0 {
+            let number = Measure::Number(number.into());
+            plan.measure_if(Occasion::Done(STATUS.to_owned()), metric, labels, number);
+        }
+    };
+    let (before, after) = (&job.status, &outlook.after);
+    count(PODS_FINISHED, &[mode(job), "succeeded"], after.succeeded - before.succeeded);
+    count(PODS_FINISHED, &[mode(job), "failed"], after.failed - before.failed);
+    if let Some(verdict) = &outlook.end {
+        let result = if verdict.success { "succeeded" } else { "failed" };
+        count(FINISHED, &[mode(job), result, &verdict.reason], 1);
+    }
+}
