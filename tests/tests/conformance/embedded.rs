@@ -79,14 +79,14 @@ impl Embedded {
         let file = kube::config::Kubeconfig::read_from(&with.kubeconfig)?;
         let mut kube = kube::Config::from_custom_kubeconfig(file, &Default::default()).await?;
         kube.read_timeout = None;
-        let mut options = files(with);
+        let (mut options, mut selection) = (files(with), Selection::default());
         for flag in &with.flags {
             let flag = flag.trim_start_matches('-');
-            let (name, value) = flag.split_once('=').unwrap_or((flag, "true"));
-            options.insert(name.into(), value.into());
+            match flag.split_once('=').unwrap_or((flag, "true")) {
+                ("controllers", names) => selection = Selection::parse(names),
+                (name, value) => options.add(name, value),
+            }
         }
-        let selection =
-            options.remove("controllers").map_or_else(Selection::default, |names| Selection::parse(&names));
         let config = Config { selection, options, ..manager_config(kube, controllers_dir) };
         let manager = Manager::start(config).await?;
         let ready = tokio::time::timeout(READY, manager.ready()).await;

@@ -17,7 +17,7 @@ use std::{
 
 use tokio::{
     sync::watch,
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep},
 };
 
 use super::{

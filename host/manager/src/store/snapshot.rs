@@ -15,13 +15,11 @@ use super::{
     intern::Hasher,
     module::ModuleView,
     object::Record,
-    selector::Selector,
     sources::Reader,
-    subscriptions::{ANY, Interest, Point},
-    table::{JOINT, Selected},
+    subscriptions::{Interest, Point},
 };
 use crate::{
-    contract::{ObjectRef, Query, ResourceInfo, ResourceSet, SyncState},
+    contract::{ObjectRef, Query, ResourceInfo, SyncState},
     engine::SnapshotHost,
     grants::Place,
     key::Key,

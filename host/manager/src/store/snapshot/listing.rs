@@ -10,6 +10,7 @@ use crate::{
         intern::Hasher,
         object::{Labels, Record},
         selector::Selector,
+        sources::Reader,
         subscriptions::{ANY, Interest, Point},
         table::{JOINT, Selected},
     },
