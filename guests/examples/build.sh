@@ -16,7 +16,7 @@ mkdir -p "$out" "$tools"
 
 componentize_py=0.25.1
 wit_bindgen=0.61.1
-wasm_tools=1.254.0
+wasm_tools=1.263.0
 
 skip() {
   echo "skipped $1: $2"
@@ -40,8 +40,10 @@ build_python() {
     python3 -m venv "$venv" || return
     "$venv/bin/pip" install --quiet "componentize-py==$componentize_py" || return
   fi
+  # From a copy, since Python leaves its byte code beside what it reads.
+  mkdir -p "$out/python" && cp guests/examples/python/*.py "$out/python" || return
   # Without WASI (-s): the contract is all that the module imports.
-  "$venv/bin/componentize-py" -d wit -w controller componentize -p guests/examples/python -s app \
+  "$venv/bin/componentize-py" -d wit -w controller componentize -p "$out/python" -s app \
     -o "$out/website-controller-python.wasm"
 }
 
