@@ -16,13 +16,13 @@ pub struct ServingArgs {
     #[arg(long)]
     secure_port: Option<u16>,
     /// Directory for a certificate that is made where none is given; empty: it is kept in memory.
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", value_parser = maybe_path)]
     cert_dir: PathBuf,
     /// Certificate of the endpoints, with its chain (PEM); read again when it changes.
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", value_parser = maybe_path)]
     tls_cert_file: PathBuf,
     /// Its key (PEM).
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", value_parser = maybe_path)]
     tls_private_key_file: PathBuf,
     /// Lowest version of TLS: VersionTLS12 or VersionTLS13.
     #[arg(long, default_value = "VersionTLS12", value_parser = tls_version)]
@@ -32,10 +32,10 @@ pub struct ServingArgs {
     tls_cipher_suites: Vec<String>,
     /// Authorities of client certificates (PEM). Without it the cluster's
     /// extension-apiserver-authentication says.
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", value_parser = maybe_path)]
     client_ca_file: PathBuf,
     /// Authorities of authenticating proxies (PEM). Without it the cluster says.
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", value_parser = maybe_path)]
     requestheader_client_ca_file: PathBuf,
     /// Headers in which a proxy names the user.
     #[arg(long, value_delimiter = ',')]
@@ -53,7 +53,7 @@ pub struct ServingArgs {
     #[arg(long, value_delimiter = ',')]
     requestheader_allowed_names: Vec<String>,
     /// Kubeconfig for asking the API server who is behind a token; empty: the manager's own.
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", value_parser = maybe_path)]
     authentication_kubeconfig: PathBuf,
     /// Do not ask the cluster whose certificates to believe.
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
@@ -65,7 +65,7 @@ pub struct ServingArgs {
     #[arg(long, default_value = "10s", value_parser = duration)]
     authentication_token_webhook_cache_ttl: Duration,
     /// Kubeconfig for asking the API server what a user may see; empty: the manager's own.
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", value_parser = maybe_path)]
     authorization_kubeconfig: PathBuf,
     /// Paths that are open to all; a * at the end stands for anything.
     #[arg(long, value_delimiter = ',', default_value = "/healthz,/readyz,/livez")]
@@ -88,7 +88,8 @@ impl ServingArgs {
     /// The settings, with the flags of the whole manager for `/configz` and
     /// `/flagz` to show.
     pub fn shown(&self, flags: &serde_json::Map<String, serde_json::Value>) -> Serving {
-        let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let text =
+            |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         Serving {
             configz: serde_json::json!({ "kubecontrollermanager.config.k8s.io": flags }),
             flags: flags.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
@@ -132,6 +133,11 @@ impl ServingArgs {
             ..Serving::default()
         }
     }
+}
+
+/// A path, which may be empty.
+fn maybe_path(text: &str) -> Result<PathBuf, std::convert::Infallible> {
+    Ok(PathBuf::from(text))
 }
 
 fn tls_version(text: &str) -> Result<TlsVersion, String> {
