@@ -73,6 +73,8 @@ func Describe() m.Manifest {
 			{Resource: resources[deployments], Verbs: []string{"create", "patch"}},
 			{Resource: resources[services], Verbs: []string{"create", "patch"}},
 			{Resource: resources[websites], Subresource: "status", Verbs: []string{"patch"}},
+			// Owner references that block the owner's deletion ask for this.
+			{Resource: resources[websites], Subresource: "finalizers", Verbs: []string{"update"}},
 		},
 		Lookups: []m.LookupRule{m.MakeLookupRuleGet(m.ResourceRule{Resource: resources[websites]})},
 	}

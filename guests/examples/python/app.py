@@ -84,6 +84,8 @@ class WitWorld(wit_world.WitWorld):
                 m.WriteRule(RESOURCES[DEPLOYMENTS], "", ["create", "patch"]),
                 m.WriteRule(RESOURCES[SERVICES], "", ["create", "patch"]),
                 m.WriteRule(RESOURCES[WEBSITES], "status", ["patch"]),
+                # Owner references that block the owner's deletion ask for this.
+                m.WriteRule(RESOURCES[WEBSITES], "finalizers", ["update"]),
             ],
             lookups=[m.LookupRule_Get(m.ResourceRule(RESOURCES[WEBSITES], ""))],
             options=[],

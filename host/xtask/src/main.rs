@@ -22,7 +22,7 @@ usage: cargo run --release -p xtask -- guests [--test-guests] [--std WHERE] [NAM
     --std WHERE    takes Rust's standard library for WebAssembly from
                    installed, rustup, source, debian or debian-web; without it the first
                    of these that works
-    NAME           only these crates";
+    NAME           only these crates; examples are built only so, to target/examples";
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1).collect()) {

@@ -49,6 +49,8 @@ impl Controller for WebsiteController {
             .write(DEPLOYMENTS, "", &["create", "patch"])
             .write(SERVICES, "", &["create", "patch"])
             .write(WEBSITES, "status", &["patch"])
+            // Owner references that block the owner's deletion ask for this.
+            .write(WEBSITES, "finalizers", &["update"])
             .lookup_get(WEBSITES, "")
     }
 
