@@ -46,12 +46,12 @@ fn mischief(bed: &Bed, name: &str) -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_goes_past_a_limit_is_counted_by_kind_and_named() -> anyhow::Result<()> {
-    let flags = ["mischief-controller.deadline=200ms", "mischief-controller.memory=32Mi", "log-lines=5"];
+    let flags = ["mischief-controller.deadline=1s", "mischief-controller.memory=128Mi", "log-lines=5"];
     let bed = bed(&flags).await?;
     // The name of each object says what is done; what the last error of its key says; the limit that was hit.
     let table = [
         ("spin", "was stopped after", "deadline"),
-        ("grow", "more than its memory limit of 32 MiB", "memory"),
+        ("grow", "more than its memory limit of 128 MiB", "memory"),
         ("large-plan", "the plan holds 100000 actions, more than its limit of 20000", "plan-actions"),
         ("large-state", "5242880 bytes of state, more than the key's limit of 4194304", "state-bytes"),
         ("many-lookups", "asked for 20000 lookups, more than its limit of 10000", "lookups"),

@@ -298,23 +298,16 @@ async fn the_paths_say_what_they_are_for() -> anyhow::Result<()> {
     let get = async |path: &str| -> anyhow::Result<Answer> { admin.get(path, None).await };
     let failed = get("/healthz").await?;
     ensure!(failed.status == 500, "{}", failed.body);
-    let wanted =
-        "[+]ping ok\n[-]disk failed: reason withheld\n[+]leaderElection ok\n[+]job-controller ok\nhealthz check failed\n";
+    let wanted = "[+]ping ok\n[-]disk failed: reason withheld\n[+]leaderElection ok\n[+]job-controller ok\nhealthz check failed\n";
     ensure!(failed.body == wanted, "{}", failed.body);
     ensure!(get("/healthz?exclude=disk").await?.body == "ok", "exclude");
-    ensure!(
-        get("/livez?verbose&exclude=disk").await?.body.ends_with("livez check passed\n"),
-        "verbose"
-    );
+    ensure!(get("/livez?verbose&exclude=disk").await?.body.ends_with("livez check passed\n"), "verbose");
     ensure!(get("/readyz?exclude=disk").await?.status == 200, "all is loaded and synced");
     ensure!(get("/healthz/job-controller").await?.body == "ok", "one check");
     ensure!(get("/healthz/disk").await?.status == 500, "one that fails");
     ensure!(get("/healthz/none").await?.status == 404, "none of the name");
     let slis = get("/metrics/slis").await?.body;
-    ensure!(
-        value(&slis, r#"kubernetes_healthcheck{name="disk",type="healthz"}"#) == Some(0.0),
-        "{slis}"
-    );
+    ensure!(value(&slis, r#"kubernetes_healthcheck{name="disk",type="healthz"}"#) == Some(0.0), "{slis}");
     let configz: Value = serde_json::from_str(&get("/configz").await?.body)?;
     ensure!(configz["kubecontrollermanager.config.k8s.io"]["Generic"]["Port"] == 10257, "{configz}");
     ensure!(get("/flagz").await?.body.contains("\nsecure-port=10257\n"), "flagz");

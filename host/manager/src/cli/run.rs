@@ -203,8 +203,7 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     }
     let _control = args.manager.control.start(None, &manager, &cancel).await;
     control::reload_on_hangup(&manager)?;
-    let endpoints =
-        serving::start(manager.clone(), serving, Vec::new(), cancel.clone()).await;
+    let endpoints = serving::start(manager.clone(), serving, Vec::new(), cancel.clone()).await;
     match endpoints {
         Ok(Some(address)) => tracing::info!("endpoints at https://{address}"),
         Ok(None) => {}

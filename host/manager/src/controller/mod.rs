@@ -203,7 +203,13 @@ impl Controller {
     /// whatever is due.
     pub fn swap(&self, loaded: impl Into<Arc<Loaded>>) {
         let loaded = loaded.into();
-        loaded.probation.excuse(self.struck.lock().clone());
+        {
+            let mut struck = self.struck.lock();
+            if let Some(before) = self.current().probation.struck_before() {
+                *struck = before;
+            }
+            loaded.probation.excuse(struck.clone());
+        }
         let begun = Instant::now();
         self.queue.set_serial_sources(serial_sources(&loaded));
         if let Some(numbers) = renumbering(self.current().module.manifest(), loaded.module.manifest()) {

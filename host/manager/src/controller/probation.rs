@@ -65,6 +65,12 @@ impl Probation {
         *self.excused.lock() = keys;
     }
 
+    /// If the version was found unfit: the keys that had gone wrong before it came.
+    /// What it made of the others says nothing of its successor.
+    pub fn struck_before(&self) -> Option<HashSet<Key>> {
+        self.told.load(Ordering::Relaxed).then(|| self.excused.lock().clone())
+    }
+
     /// A reconcile came to an outcome, whichever.
     pub fn fair(&self) {
         self.reconciles.fetch_add(1, Ordering::Relaxed);
@@ -123,11 +129,15 @@ impl Probation {
     }
 
     /// How long the controller waits before its next reconcile: no time, unless
-    /// faults are all that comes of it.
+    /// faults are all that has come of it. If some keys do well, those that do not
+    /// wait for their own backoff, and nobody waits for them.
     pub fn pause(&self) -> Duration {
         let in_a_row = self.in_a_row.load(Ordering::Relaxed);
         // Nearly always it is none, and there is no need to look further.
-        if in_a_row == 0 || self.keys.lock().in_a_row.len() < KEYS_IN_A_ROW {
+        if in_a_row == 0
+            || self.fair.load(Ordering::Relaxed) > 0
+            || self.keys.lock().in_a_row.len() < KEYS_IN_A_ROW
+        {
             return Duration::ZERO;
         }
         match in_a_row.saturating_sub(KEYS_IN_A_ROW as u32 - 1) {
@@ -209,6 +219,10 @@ mod tests {
         probation.excuse([key("a"), key("b")].into());
         strikes(&probation, &["a", "b", "a", "b"]);
         assert!(told.lock().is_empty() && probation.is_clean());
+        assert_eq!(probation.struck_before(), None, "it is not unfit");
+        strikes(&probation, &["c", "d", "c"]);
+        assert_eq!(told.lock().len(), 1);
+        assert_eq!(probation.struck_before(), Some([key("a"), key("b")].into()));
     }
 
     #[test]
@@ -220,7 +234,7 @@ mod tests {
             (Duration::ZERO, None),
             "its own backoff will do"
         );
-        probation.fair();
+        let (probation, _) = watched();
         strikes(&probation, &["a", "b"]);
         assert_eq!(probation.pause(), Duration::ZERO);
         strikes(&probation, &["c"]);
@@ -232,5 +246,7 @@ mod tests {
         assert_eq!(probation.pause(), LONGEST_PAUSE);
         probation.fair();
         assert_eq!(probation.pause(), Duration::ZERO);
+        strikes(&probation, &["a", "b", "c", "d"]);
+        assert_eq!(probation.pause(), Duration::ZERO, "it is not the module as a whole");
     }
 }

@@ -98,7 +98,8 @@ impl Controller {
                         return self.exceeded(loaded, key, &exceeded);
                     }
                     self.series.reconciled("plan", spent);
-                    let mut settled = self.carry_out(loaded, key, record, plan, &mut followers, term, began).await;
+                    let mut settled =
+                        self.carry_out(loaded, key, record, plan, &mut followers, term, began).await;
                     settled.finished.rest = backoff::after_work(spent);
                     return settled;
                 }

@@ -73,8 +73,10 @@ impl Manager {
 
     fn leases(&self) -> Vec<LeaseFigures> {
         let held = self.election().master_status();
-        let mut leases: Vec<LeaseFigures> =
-            held.into_iter().map(|(name, held)| LeaseFigures { name, held, ..LeaseFigures::default() }).collect();
+        let mut leases: Vec<LeaseFigures> = held
+            .into_iter()
+            .map(|(name, held)| LeaseFigures { name, held, ..LeaseFigures::default() })
+            .collect();
         self.election().counters(|name, counters| {
             let Some(lease) = leases.iter_mut().find(|lease| lease.name == name) else { return };
             lease.slow_renewals = counters.slow_renewals.load(Ordering::Relaxed);

@@ -53,8 +53,8 @@ use crate::{
     grants::Policies,
     informer::Informers,
     limits::LimitRules,
-    recording::RecordingWriter,
     metrics::Metrics,
+    recording::RecordingWriter,
     registry::Registry,
     serving::Serving,
     store::Store,
@@ -201,7 +201,8 @@ impl Manager {
         let identity = config.election.as_ref().map(|_| election::identity(&config.entropy));
         let user_agent_end = identity.as_ref().map(|identity| format!(" {identity}")).unwrap_or_default();
         let metrics = Metrics::new(&server, config.serving.disabled_metrics.clone());
-        let api = ApiClient::new(client, &user_agent("manager", &user_agent_end)).measured(metrics.client.clone());
+        let api =
+            ApiClient::new(client, &user_agent("manager", &user_agent_end)).measured(metrics.client.clone());
         let api = if config.gate.withholds() { api.read_only() } else { api };
         let accounts = if config.operating.service_accounts && !config.gate.withholds() {
             let mut anonymous = config.kube.clone();

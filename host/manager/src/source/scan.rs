@@ -166,9 +166,7 @@ fn look(path: &Path, known: &mut Known, now: Instant) -> Option<SourceEvent> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         // It changed under our hands.
         Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-            known
-                .waiting
-                .get_or_insert((Stamp { len: 0, modified: None, identity: (0, 0, 0, 0) }, now));
+            known.waiting.get_or_insert((Stamp { len: 0, modified: None, identity: (0, 0, 0, 0) }, now));
             return None;
         }
         Err(error) => {
