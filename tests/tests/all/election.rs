@@ -320,7 +320,8 @@ impl Field {
 async fn a_leader_that_was_stopped_for_longer_than_its_lease_writes_nothing_when_it_wakes()
 -> anyhow::Result<()> {
     let mut field = Field::new().await?;
-    field.start("a", SHORT)?;
+    let exits = [SHORT, &["--leader-elect-on-loss=exit"]].concat();
+    field.start("a", &exits)?;
     field.leader().await?;
     let first = field.holder();
     field.start("b", SHORT)?;

@@ -44,10 +44,10 @@ pub struct ElectionArgs {
     /// spread over all processes.
     #[arg(long, default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     leader_elect_per_controller: bool,
-    /// What to do when a lease is lost: `exit`, or `standby` to wait for the next
-    /// term. Default: exit; standby where each controller has a lease.
-    #[arg(long, value_enum)]
-    leader_elect_on_loss: Option<Loss>,
+    /// What to do when a lease is lost, say because the API server was away: wait
+    /// for the next term with warm caches, or end, as kube-controller-manager does.
+    #[arg(long, value_enum, default_value = "standby")]
+    leader_elect_on_loss: Loss,
     /// Private directory where processes of this machine find out that one of
     /// them was killed, so that a restart need not wait for its lease; `off` for
     /// none. Default: $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/coxswain, /run/coxswain
@@ -84,10 +84,8 @@ impl ElectionArgs {
             namespace: self.leader_elect_resource_namespace.clone(),
             grouping: self.grouping()?,
             on_loss: match self.leader_elect_on_loss {
-                Some(Loss::Exit) => OnLoss::Exit,
-                Some(Loss::Standby) => OnLoss::Standby,
-                None if self.leader_elect_per_controller => OnLoss::Standby,
-                None => OnLoss::Exit,
+                Loss::Exit => OnLoss::Exit,
+                Loss::Standby => OnLoss::Standby,
             },
             runtime_dir: match self.leader_elect_runtime_dir.as_deref() {
                 Some("off" | "none" | "") => None,
@@ -182,7 +180,7 @@ mod tests {
         let expected = ElectionConfig::default();
         assert_eq!(config.timing, expected.timing);
         assert_eq!((config.namespace, config.grouping), (expected.namespace, expected.grouping));
-        assert_eq!(config.on_loss, OnLoss::Exit);
+        assert_eq!(config.on_loss, expected.on_loss);
     }
 
     #[test]
@@ -194,13 +192,13 @@ mod tests {
         let config = config(
             "--leader-elect-lease-duration=1m30s --leader-elect-renew-deadline=1m \
              --leader-elect-retry-period=500ms --leader-elect-resource-name=n \
-             --leader-elect-resource-namespace=s --leader-elect-per-controller",
+             --leader-elect-resource-namespace=s --leader-elect-per-controller --leader-elect-on-loss=exit",
         );
         let config = config.unwrap().unwrap();
         assert_eq!(config.timing.lease, Duration::from_secs(90));
         assert_eq!(config.timing.retry, Duration::from_millis(500));
         assert_eq!(config.grouping, Grouping::PerController("n".into()));
-        assert_eq!((config.namespace.as_str(), config.on_loss), ("s", OnLoss::Standby));
+        assert_eq!((config.namespace.as_str(), config.on_loss), ("s", OnLoss::Exit));
         for (text, wanted) in [("1.5h", 5400.0), ("100ms", 0.1), ("0", 0.0), ("1h30m", 5400.0), ("2us", 2e-6)]
         {
             assert_eq!(duration(text).unwrap(), Duration::from_secs_f64(wanted), "{text}");

@@ -226,7 +226,7 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
         admitted = run => admitted,
         done = super::interrupted() => { done?; true }
         reason = manager.election().lost() => {
-            tracing::error!("{reason}; ending, so that a new process can stand by (--leader-elect-on-loss=standby goes on instead)");
+            tracing::error!("{reason}; ending, as --leader-elect-on-loss=exit asks");
             false
         }
     };

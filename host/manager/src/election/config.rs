@@ -116,7 +116,7 @@ impl Default for ElectionConfig {
             timing: Timing::default(),
             namespace: "kube-system".into(),
             grouping: Grouping::One("kube-controller-manager".into()),
-            on_loss: OnLoss::Exit,
+            on_loss: OnLoss::Standby,
             runtime_dir: None,
         }
     }
