@@ -131,7 +131,23 @@ impl Snapshot {
         let inner = store.inner.read();
         let pin = store.history.pin(inner.generation);
         let past = Past { until: inner.generation, ..Past::default() };
-        Self::of(view, key, &inner, pin, past)
+        let interests = Vec::with_capacity(4);
+        let mut snapshot = Self {
+            view,
+            pin,
+            primary: None,
+            interests,
+            resources: None,
+            refused: Vec::new(),
+            denied: false,
+            past,
+        };
+        if key.resource != 0 {
+            // A refusal is noted, and the key comes again for it.
+            snapshot.primary =
+                snapshot.look_up(&inner, key.resource, &key.namespace, &key.name).unwrap_or_default();
+        }
+        snapshot
     }
 
     /// The state that another snapshot shows, through this view. It stays
@@ -142,24 +158,20 @@ impl Snapshot {
         let pin = store.history.pin(other.pin.generation);
         let mut past = Past { until: pin.generation, ..Past::default() };
         past.follow(&inner, &view, &pin);
-        Self::of(view, key, &inner, pin, past)
-    }
-
-    fn of(view: Arc<ModuleView>, key: &Key, inner: &Inner, pin: Pin, past: Past) -> Self {
+        let interests = Vec::new();
         let mut snapshot = Self {
             view,
             pin,
             primary: None,
-            interests: Vec::with_capacity(4),
+            interests,
             resources: None,
             refused: Vec::new(),
             denied: false,
             past,
         };
         if key.resource != 0 {
-            // A refusal is noted, and the key comes again for it.
             snapshot.primary =
-                snapshot.look_up(inner, key.resource, &key.namespace, &key.name).unwrap_or_default();
+                snapshot.look_up(&inner, key.resource, &key.namespace, &key.name).unwrap_or_default();
         }
         snapshot
     }
