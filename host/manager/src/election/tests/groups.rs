@@ -4,11 +4,7 @@ use super::{local::LocalLock, server::Fault, *};
 use crate::clock::Clock;
 
 fn per_controller() -> ElectionConfig {
-    ElectionConfig {
-        grouping: Grouping::PerController("m".into()),
-        on_loss: OnLoss::Standby,
-        ..ElectionConfig::default()
-    }
+    ElectionConfig { grouping: Grouping::PerController("m".into()), ..ElectionConfig::default() }
 }
 
 /// A candidate for twelve leases, `web-controller`'s included.
@@ -69,7 +65,6 @@ async fn who_has_the_main_lease_has_that_of_the_controllers_that_migrate() {
     let server = Server::new();
     let config = || ElectionConfig {
         grouping: Grouping::Migration { main: "main".into(), migration: Migration::default() },
-        on_loss: OnLoss::Standby,
         ..ElectionConfig::default()
     };
     let one = Candidate::with(&server, "1", config());
@@ -93,11 +88,7 @@ async fn who_has_the_main_lease_has_that_of_the_controllers_that_migrate() {
 
 /// Candidates of one machine have the same host name.
 fn here(server: &Server, name: &str, dir: &std::path::Path) -> Candidate {
-    let config = ElectionConfig {
-        runtime_dir: Some(dir.to_owned()),
-        on_loss: OnLoss::Standby,
-        ..ElectionConfig::default()
-    };
+    let config = ElectionConfig { runtime_dir: Some(dir.to_owned()), ..ElectionConfig::default() };
     let clock: SharedClock = Arc::new(VirtualClock::starting_at(jiff::Timestamp::UNIX_EPOCH));
     Candidate::on(server, name, config, clock)
 }
@@ -172,11 +163,12 @@ impl Clock for Sleeper {
 async fn a_machine_that_wakes_up_does_not_go_on_leading() {
     let server = Server::new();
     let machine = Arc::new(Sleeper(parking_lot::Mutex::default()));
-    let one = Candidate::on(&server, "1", ElectionConfig::default(), machine.clone());
+    let config = ElectionConfig { on_loss: OnLoss::Exit, ..ElectionConfig::default() };
+    let one = Candidate::on(&server, "1", config, machine.clone());
     let term = one.term().await;
     seconds(3).await;
     *machine.0.lock() = Duration::from_secs(60);
     assert!(!term.may_write(), "not even before it has looked");
-    let reason = one.election.lost().await;
+    let reason = one.lost().await;
     assert!(reason.contains("not renewed for 6"), "{reason}");
 }

@@ -7,7 +7,7 @@ mod terms;
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -30,7 +30,7 @@ struct Candidate {
 impl Candidate {
     /// One with the default settings.
     fn start(server: &Server, name: &str) -> Self {
-        Self::with(server, name, ElectionConfig { on_loss: OnLoss::Standby, ..ElectionConfig::default() })
+        Self::with(server, name, ElectionConfig::default())
     }
 
     fn with(server: &Server, name: &str, config: ElectionConfig) -> Self {
@@ -58,7 +58,12 @@ impl Candidate {
     }
 
     async fn term(&self) -> Arc<Term> {
-        self.leadership.clone().begin().await
+        soon(self.leadership.clone().begin()).await
+    }
+
+    /// Why a process that ends with its lease ended.
+    async fn lost(&self) -> String {
+        soon(self.election.lost()).await
     }
 
     fn identity(&self) -> String {
@@ -72,6 +77,12 @@ impl Candidate {
 
 async fn seconds(n: u64) {
     sleep(Duration::from_secs(n)).await;
+}
+
+/// What happens within an hour. In virtual time, a wait for what never happens
+/// would not end.
+async fn soon<T>(event: impl Future<Output = T>) -> T {
+    timeout(Duration::from_secs(3600), event).await.expect("it does not happen")
 }
 
 /// How long it takes until a candidate leads.

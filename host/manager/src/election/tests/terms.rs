@@ -138,11 +138,11 @@ async fn a_leader_stops_writing_long_before_its_lease_ends() {
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_finds_another_stops_at_its_next_renewal() {
     let server = Server::new();
-    let config = ElectionConfig::default();
+    let config = ElectionConfig { on_loss: OnLoss::Exit, ..ElectionConfig::default() };
     let one = Candidate::with(&server, "1", config);
     let term = one.term().await;
     server.put(LEASE, json!({"holderIdentity": "other", "leaseDurationSeconds": 15, "leaseTransitions": 7}));
-    let reason = one.election.lost().await;
+    let reason = one.lost().await;
     assert!(term.is_over());
     assert!(
         reason.contains("lost the lease kube-system/kube-controller-manager: it is held by other now"),
