@@ -38,3 +38,26 @@ pub fn display_name(resource: &GroupResource) -> String {
         _ => format!("{resource}.{group}/{version}"),
     }
 }
+
+impl Manifest {
+    /// A manifest that says nothing but a name.
+    pub fn blank(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            aliases: Vec::new(),
+            version: String::new(),
+            state_format: 0,
+            accepts_state_formats: Vec::new(),
+            sources: Vec::new(),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            lookups: Vec::new(),
+            options: Vec::new(),
+            event_component: String::new(),
+            concurrency: 0,
+            concurrency_flag: String::new(),
+            client_limits: ClientLimits { qps: 0, burst: 0 },
+            metrics: Vec::new(),
+        }
+    }
+}

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use super::*;
 use crate::{
     clock::Clock,
-    contract::{ClientLimits, OptionKind, OptionSpec},
+    contract::{OptionKind, OptionSpec},
 };
 
 struct Now(Mutex<Timestamp>);
@@ -168,23 +168,7 @@ async fn a_token_that_is_refused_is_replaced() {
 
 #[test]
 fn a_module_says_which_account_is_its_own() {
-    let mut manifest = Manifest {
-        name: "web-controller".into(),
-        aliases: Vec::new(),
-        version: String::new(),
-        state_format: 0,
-        accepts_state_formats: Vec::new(),
-        sources: Vec::new(),
-        reads: Vec::new(),
-        writes: Vec::new(),
-        lookups: Vec::new(),
-        options: Vec::new(),
-        event_component: String::new(),
-        concurrency: 0,
-        concurrency_flag: String::new(),
-        client_limits: ClientLimits { qps: 1, burst: 1 },
-        metrics: Vec::new(),
-    };
+    let mut manifest = Manifest::blank("web-controller");
     assert_eq!(account(&manifest), Some("web-controller"));
     manifest.options.push(OptionSpec {
         name: FLAG.into(),

@@ -38,23 +38,7 @@ impl Module {
         hash: Arc<str>,
         limits: Limits,
     ) -> Result<Self, LoadError> {
-        let nothing = Manifest {
-            name: String::new(),
-            aliases: Vec::new(),
-            version: String::new(),
-            state_format: 0,
-            accepts_state_formats: Vec::new(),
-            sources: Vec::new(),
-            reads: Vec::new(),
-            writes: Vec::new(),
-            lookups: Vec::new(),
-            options: Vec::new(),
-            event_component: String::new(),
-            concurrency: 0,
-            concurrency_flag: String::new(),
-            client_limits: crate::contract::ClientLimits { qps: 0, burst: 0 },
-            metrics: Vec::new(),
-        };
+        let nothing = Manifest::blank("");
         let log_rate = Arc::new(LogRate::new(limits.log_lines));
         let module = Self { engine, pre, manifest: Arc::new(nothing), hash, limits, log_rate };
         let mut instance = module.start().map_err(|(error, fault)| {

@@ -74,7 +74,7 @@ impl Selection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::{ClientLimits, OptionKind, OptionSpec};
+    use crate::contract::{OptionKind, OptionSpec};
 
     #[test]
     fn selects_as_kube_controller_manager_does() {
@@ -99,23 +99,7 @@ mod tests {
 
     #[test]
     fn what_a_module_says_comes_after_the_operator() {
-        let mut manifest = Manifest {
-            name: "web-controller".into(),
-            aliases: vec!["web".into()],
-            version: String::new(),
-            state_format: 0,
-            accepts_state_formats: Vec::new(),
-            sources: Vec::new(),
-            reads: Vec::new(),
-            writes: Vec::new(),
-            lookups: Vec::new(),
-            options: Vec::new(),
-            event_component: String::new(),
-            concurrency: 0,
-            concurrency_flag: String::new(),
-            client_limits: ClientLimits { qps: 1, burst: 1 },
-            metrics: Vec::new(),
-        };
+        let mut manifest = Manifest { aliases: vec!["web".into()], ..Manifest::blank("web-controller") };
         assert!(Selection::default().selects_module(&manifest));
         manifest.options.push(OptionSpec {
             name: FLAG.into(),

@@ -21,23 +21,7 @@ fn spec(name: &str, kind: MetricKind) -> MetricSpec {
 }
 
 fn manifest(metrics: Vec<MetricSpec>) -> Manifest {
-    Manifest {
-        name: "widget-controller".into(),
-        aliases: Vec::new(),
-        version: String::new(),
-        state_format: 0,
-        accepts_state_formats: Vec::new(),
-        sources: Vec::new(),
-        reads: Vec::new(),
-        writes: Vec::new(),
-        lookups: Vec::new(),
-        options: Vec::new(),
-        event_component: String::new(),
-        concurrency: 0,
-        concurrency_flag: String::new(),
-        client_limits: crate::contract::ClientLimits { qps: 0, burst: 0 },
-        metrics,
-    }
+    Manifest { metrics, ..Manifest::blank("widget-controller") }
 }
 
 fn sample(metric: &str, color: &str, value: f64, occasion: Occasion) -> Sample {

@@ -131,23 +131,7 @@ impl Snapshot {
         let inner = store.inner.read();
         let pin = store.history.pin(inner.generation);
         let past = Past { until: inner.generation, ..Past::default() };
-        let interests = Vec::with_capacity(4);
-        let mut snapshot = Self {
-            view,
-            pin,
-            primary: None,
-            interests,
-            resources: None,
-            refused: Vec::new(),
-            denied: false,
-            past,
-        };
-        if key.resource != 0 {
-            // A refusal is noted, and the key comes again for it.
-            snapshot.primary =
-                snapshot.look_up(&inner, key.resource, &key.namespace, &key.name).unwrap_or_default();
-        }
-        snapshot
+        Self::of(view, key, &inner, pin, past)
     }
 
     /// The state that another snapshot shows, through this view. It stays
@@ -158,20 +142,24 @@ impl Snapshot {
         let pin = store.history.pin(other.pin.generation);
         let mut past = Past { until: pin.generation, ..Past::default() };
         past.follow(&inner, &view, &pin);
-        let interests = Vec::new();
+        Self::of(view, key, &inner, pin, past)
+    }
+
+    fn of(view: Arc<ModuleView>, key: &Key, inner: &Inner, pin: Pin, past: Past) -> Self {
         let mut snapshot = Self {
             view,
             pin,
             primary: None,
-            interests,
+            interests: Vec::with_capacity(4),
             resources: None,
             refused: Vec::new(),
             denied: false,
             past,
         };
         if key.resource != 0 {
+            // A refusal is noted, and the key comes again for it.
             snapshot.primary =
-                snapshot.look_up(&inner, key.resource, &key.namespace, &key.name).unwrap_or_default();
+                snapshot.look_up(inner, key.resource, &key.namespace, &key.name).unwrap_or_default();
         }
         snapshot
     }
