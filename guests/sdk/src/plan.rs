@@ -3,19 +3,22 @@
 //! Resources are named; numbers are filled in as the plan leaves the guest. So
 //! a pure function can build one without a context.
 
+mod event;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
+pub use event::{About, Event};
+
 use crate::contract::{
-    self, CollectionOptions, DeleteOptions, EventKind, EventTarget, Measure, ObjectRef, Occasion, OnFailure,
-    Pace, PatchKind, Precondition, Propagation, Sample, StateChange, Verb,
+    self, CollectionOptions, DeleteOptions, Measure, ObjectRef, Occasion, OnFailure, Pace, PatchKind,
+    Precondition, Propagation, Sample, StateChange, Verb,
 };
 use crate::ctx::Ctx;
 use crate::error::{Error, Result};
-use crate::meta::ObjectMeta;
 use crate::resource::ResourceId;
 use crate::time::Time;
-use crate::view::{Object, View};
+use crate::view::Object;
 
 /// What is to be done; nothing, to begin with.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -409,77 +412,6 @@ fn served(ctx: &Ctx<'_>, resource: ResourceId) -> Result<u32> {
     match ctx.number(resource)? {
         0 => Err(Error::Retry(format!("the cluster does not serve {resource:?}, which the plan writes"))),
         number => Ok(number),
-    }
-}
-
-/// An event to record.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Event {
-    about: About,
-    kind: EventKind,
-    reason: String,
-    message: String,
-}
-
-/// What events are about.
-#[derive(Clone, Debug, PartialEq)]
-pub struct About {
-    resource: ResourceId,
-    namespace: String,
-    name: String,
-    uid: String,
-}
-
-impl About {
-    /// An object.
-    pub fn new<A>(resource: impl Into<ResourceId>, meta: &ObjectMeta<A>) -> Self {
-        Self {
-            resource: resource.into(),
-            namespace: meta.namespace.clone(),
-            name: meta.name.clone(),
-            uid: meta.uid.clone(),
-        }
-    }
-
-    /// An object of a view's resource.
-    pub fn of<V: View, A>(meta: &ObjectMeta<A>) -> Self {
-        Self::new(V::RESOURCE, meta)
-    }
-
-    /// A Normal event about it.
-    pub fn normal(&self, reason: &str, message: impl Into<String>) -> Event {
-        Event {
-            about: self.clone(),
-            kind: EventKind::Normal,
-            reason: reason.to_owned(),
-            message: message.into(),
-        }
-    }
-
-    /// A Warning event about it.
-    pub fn warning(&self, reason: &str, message: impl Into<String>) -> Event {
-        Event {
-            about: self.clone(),
-            kind: EventKind::Warning,
-            reason: reason.to_owned(),
-            message: message.into(),
-        }
-    }
-}
-
-impl Event {
-    fn into_wire(self, ctx: &Ctx<'_>) -> Result<contract::Event> {
-        Ok(contract::Event {
-            about: EventTarget {
-                resource: served(ctx, self.about.resource)?,
-                namespace: self.about.namespace,
-                name: self.about.name,
-                uid: self.about.uid,
-            },
-            kind: self.kind,
-            reason: self.reason,
-            message: self.message,
-        })
     }
 }
 
