@@ -37,6 +37,12 @@ guests: tools ## Build the controllers alone: target/controllers/*.wasm
 demo: build ## Run the manager against a small cluster in the same process
 	$(TARGET)/release/coxswain demo
 
+# Tests are compiled and used once: our own crates unoptimised, which saves minutes, and with
+# assertions and overflow checks. Dependencies and controllers are those of `make build`.
+test parity: export CARGO_PROFILE_RELEASE_OPT_LEVEL = 0
+test parity: export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS = true
+test parity: export CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS = true
+
 .PHONY: test
 test: tools ## Run all tests
 	$(CARGO_BUILD)
