@@ -8,6 +8,15 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # One selection of packages for everything, so that dependencies are built once.
 CARGO_BUILD := cargo build --release --workspace --bin coxswain --bin xtask
 
+# Tests are compiled and used once: our own crates unoptimised there, which saves minutes, and with
+# assertions and overflow checks. Dependencies and controllers are those of `make build`.
+OWN := coxswain coxswain-localcluster coxswain-sdk coxswain-tests xtask $(notdir $(wildcard guests/*-controller))
+UNOPTIMISED := $(TARGET)/unoptimised.toml
+.PHONY: $(UNOPTIMISED)
+$(UNOPTIMISED):
+	@mkdir -p $(TARGET)
+	@printf '[profile.release.package.%s]\nopt-level = 0\ndebug-assertions = true\noverflow-checks = true\n' $(OWN) > $@
+
 # Compiles the controllers into the cache, two at a time.
 COMPILE = printf '%s\0' $(TARGET)/controllers/*.wasm | xargs -0 -n 1 -P 2 $(TARGET)/release/coxswain inspect > /dev/null
 # Tests keep compiled controllers to themselves.
@@ -37,19 +46,13 @@ guests: tools ## Build the controllers alone: target/controllers/*.wasm
 demo: build ## Run the manager against a small cluster in the same process
 	$(TARGET)/release/coxswain demo
 
-# Tests are compiled and used once: our own crates unoptimised, which saves minutes, and with
-# assertions and overflow checks. Dependencies and controllers are those of `make build`.
-test parity: export CARGO_PROFILE_RELEASE_OPT_LEVEL = 0
-test parity: export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS = true
-test parity: export CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS = true
-
 .PHONY: test
-test: tools ## Run all tests
-	$(CARGO_BUILD)
+test: tools $(UNOPTIMISED) ## Run all tests
+	$(CARGO_BUILD) --config $(UNOPTIMISED)
 	$(TARGET)/release/xtask guests --test-guests
 	@export $(TEST_CACHE); $(COMPILE)
 	@# Three of the scenarios, which play in real time, may need a second try; which ones is printed.
-	$(TEST_CACHE) PARITY_AGAIN=3 cargo test --release --workspace
+	$(TEST_CACHE) PARITY_AGAIN=3 cargo test --config $(UNOPTIMISED) --release --workspace
 
 .PHONY: examples
 examples: tools ## Build and test the example controllers in Rust, Python and Go, as far as their tools are there
@@ -57,11 +60,11 @@ examples: tools ## Build and test the example controllers in Rust, Python and Go
 	$(TEST_CACHE) guests/examples/build.sh "$(TARGET)"
 
 .PHONY: parity
-parity: tools ## Compare with what kube-controller-manager does (FAMILY=job for one family)
-	$(CARGO_BUILD)
+parity: tools $(UNOPTIMISED) ## Compare with what kube-controller-manager does (FAMILY=job for one family)
+	$(CARGO_BUILD) --config $(UNOPTIMISED)
 	$(TARGET)/release/xtask guests --test-guests
 	@export $(TEST_CACHE); $(COMPILE)
-	$(TEST_CACHE) cargo test --release --workspace --test conformance -- parity::$(if $(FAMILY),$(FAMILY)::)
+	$(TEST_CACHE) cargo test --config $(UNOPTIMISED) --release --workspace --test conformance -- parity::$(if $(FAMILY),$(FAMILY)::)
 
 .PHONY: bench
 bench: build ## Measure
