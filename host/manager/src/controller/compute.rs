@@ -46,24 +46,32 @@ impl Compute {
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Instant};
+    use std::sync::{Arc, mpsc};
+
+    use tokio::sync::oneshot;
 
     use super::*;
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_call_that_takes_long_keeps_nobody_from_a_place() {
         let compute = Arc::new(Compute::new(1));
-        let start = Instant::now();
+        let (end, ended) = mpsc::channel::<()>();
+        let (begin, begun) = oneshot::channel();
         let slow = compute.clone();
-        let slow = tokio::spawn(async move {
-            slow.run(|| std::thread::sleep(Duration::from_millis(1500))).await.unwrap();
-        });
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        for n in 0..20 {
-            assert_eq!(compute.run(move || n).await.unwrap(), n);
-        }
-        assert!(start.elapsed() < Duration::from_millis(1400), "{:?}", start.elapsed());
+        let call = move || {
+            begin.send(()).unwrap();
+            ended.recv()
+        };
+        let slow = tokio::spawn(async move { slow.run(call).await.unwrap() });
+        begun.await.unwrap();
+        let others = async {
+            for n in 0..20 {
+                assert_eq!(compute.run(move || n).await.unwrap(), n);
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), others).await.expect("a place for the others");
         assert!(!slow.is_finished());
-        slow.await.unwrap();
+        end.send(()).unwrap();
+        slow.await.unwrap().unwrap();
     }
 }
