@@ -136,7 +136,8 @@ pub fn rules(manifest: &Manifest) -> Vec<PolicyRule> {
             }
         }
         // A write whose answer was lost is settled by a look at the object.
-        if settles(&write.verbs) && !(is_wildcard(&write.resource) && !write.subresource.is_empty()) {
+        let reads_all = is_wildcard(&write.resource) && !write.subresource.is_empty();
+        if settles(&write.verbs) && !reads_all {
             rules.add(&write.resource, "", &[], &["get"]);
         }
     }

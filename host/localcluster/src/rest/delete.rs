@@ -98,7 +98,7 @@ impl Rest {
                 }
             }),
             Step::Remove if dry_run => Ok(deleted(kind, &old, Object::Stored(current.clone()))),
-            Step::Remove => table.delete(&key, current.rv, draft_after(kind, &old, &current)).map(|gone| {
+            Step::Remove => table.delete(&key, current.rv, draft_after(kind, &old, current)).map(|gone| {
                 kind.strategy.deleted(&old);
                 deleted(kind, &old, Object::Stored(gone))
             }),

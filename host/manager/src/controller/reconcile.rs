@@ -173,6 +173,7 @@ impl Controller {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "one call, of the one who has all of them")]
     async fn carry_out(
         &self,
         loaded: &Loaded,

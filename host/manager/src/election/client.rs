@@ -51,7 +51,7 @@ impl LeaseClient {
         record: &Record,
         timeout: Duration,
     ) -> Result<Lease, ApiError> {
-        let body = Lease::new(&self.namespace, name, record);
+        let body = Lease::to_create(&self.namespace, name, record);
         read(&self.send(Method::POST, &self.collection, Some(body), timeout).await?.body)
     }
 

@@ -205,7 +205,8 @@ impl Elector {
         let left = record.duration().saturating_sub(at.elapsed(&self.shared.clock));
         let ours = record.holder_identity == self.shared.identity;
         let here = self.may_be_of_this_machine();
-        if !ours && !left.is_zero() && !record.holder_identity.is_empty() && !(here && self.holder_died()) {
+        let free = ours || left.is_zero() || record.holder_identity.is_empty() || here && self.holder_died();
+        if !free {
             self.free_since = None;
             return Some(if here { left.min(self.jittered()) } else { left });
         }

@@ -75,8 +75,8 @@ impl Lease {
         Ok(Self { object, record })
     }
 
-    /// A new one.
-    pub(super) fn new(namespace: &str, name: &str, record: &Record) -> Value {
+    /// The body that creates one.
+    pub(super) fn to_create(namespace: &str, name: &str, record: &Record) -> Value {
         json!({
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",

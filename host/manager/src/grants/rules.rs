@@ -189,7 +189,7 @@ pub(super) fn problems(entry: &Entry) -> Vec<String> {
         let (of, sub) = text.split_once('/').unwrap_or((text, "*"));
         let (name, group) = of.split_once('.').unwrap_or((of, ""));
         star_or(name)
-            && (group.is_empty() == !of.contains('.'))
+            && (group.is_empty() != of.contains('.'))
             && (group.is_empty() || group.split('.').all(word))
             && star_or(sub)
     };

@@ -113,18 +113,18 @@ impl Manager {
         let name = |number: u32| {
             self.registry.name(number).map(|name| contract::display_name(&name)).unwrap_or_default()
         };
-        for number in loaded.view.waiting_for() {
-            match self.registry.state(number) {
+        if let Some(number) = loaded.view.waiting_for().into_iter().next() {
+            return match self.registry.state(number) {
                 SyncState::Absent => {
-                    return Progress::NotRun(format!("the cluster does not serve {}", name(number)), true);
+                    Progress::NotRun(format!("the cluster does not serve {}", name(number)), true)
                 }
                 SyncState::Failed if started.elapsed() > FAILED => {
                     let status = self.informers.status().into_iter().find(|one| one.number == number);
                     let trouble = status.and_then(|one| one.trouble).unwrap_or_default();
-                    return Progress::NotRun(format!("{} cannot be listed: {trouble}", name(number)), false);
+                    Progress::NotRun(format!("{} cannot be listed: {trouble}", name(number)), false)
                 }
-                _ => return Progress::Waits(format!("{} is still being listed", name(number))),
-            }
+                _ => Progress::Waits(format!("{} is still being listed", name(number))),
+            };
         }
         if !loaded.view.is_ready() {
             return Progress::Waits("it is still getting ready".into());

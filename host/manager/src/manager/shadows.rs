@@ -1,6 +1,10 @@
 //! Candidates that are only compared: `--shadow NAME=FILE`.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use super::{Manager, Refusal};
 use crate::{
@@ -93,7 +97,7 @@ impl Manager {
         }
     }
 
-    fn advance_shadow(&self, name: &str, file: &PathBuf, progress: &mut Progress) {
+    fn advance_shadow(&self, name: &str, file: &Path, progress: &mut Progress) {
         let controller = self.controller(name);
         if let Some((of, _)) = &progress.running {
             if controller.as_ref().is_some_and(|now| Arc::ptr_eq(now, of)) {
@@ -108,7 +112,7 @@ impl Manager {
                 Err(reason) => {
                     tracing::error!(controller = name, file = %file.display(), reason, "no shadow");
                     progress.module = None;
-                    self.shadow_troubles.lock().insert(file.clone(), reason);
+                    self.shadow_troubles.lock().insert(file.to_owned(), reason);
                 }
             }
             return;

@@ -177,7 +177,7 @@ fn composite_and_array_indexes_find_every_combination() {
 fn a_wildcard_reads_metadata_of_every_resource_by_one_look_up() {
     let bench = Bench::new();
     let other = bench.attach(&manifest(vec![read("pods", &["status"])], vec![]));
-    let reads = vec![read("*", &[])];
+    let reads = [read("*", &[])];
     let everything = crate::contract::Read { resource: every_resource(), ..reads[0].clone() };
     let source = KeyKind::Objects(vec![every_resource()]);
     let worker = bench.attach(&manifest(vec![everything], vec![source]));
