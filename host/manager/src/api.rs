@@ -21,6 +21,7 @@ use crate::{
     contract::{Cause, Failure, GroupResource},
     credentials::Account,
     metrics::ClientMetrics,
+    traces,
 };
 
 /// Path of a collection: `/api/v1/namespaces/ns/pods`. An empty namespace gives
@@ -208,6 +209,9 @@ impl ApiClient {
             Request::builder().method(method).uri(path).header(header::USER_AGENT, self.user_agent.clone());
         for (name, value) in headers {
             request = request.header(name, *value);
+        }
+        if let Some(headers) = request.headers_mut() {
+            traces::inject(headers);
         }
         request
             .body(Body::from(body.to_vec()))

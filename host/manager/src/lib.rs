@@ -46,6 +46,7 @@ pub mod serving;
 pub mod source;
 pub mod store;
 pub mod telemetry;
+pub mod traces;
 pub mod version;
 
 /// Chooses the process's TLS implementation. Once is enough; a second call is

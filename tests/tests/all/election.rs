@@ -41,8 +41,8 @@ struct Write {
     at: Instant,
     by: String,
     what: String,
-    /// Who held a lease when it arrived.
-    holders: Vec<String>,
+    /// Who held which lease when it arrived.
+    holders: Vec<(String, String)>,
 }
 
 /// A cluster, and processes that want to lead.
@@ -129,7 +129,7 @@ impl Field {
                 return;
             }
             let by = agent.rsplit_once(' ').map(|(_, by)| by.to_owned()).unwrap_or_default();
-            let holders = leases(&api).into_iter().map(|(_, holder)| holder).collect();
+            let holders = leases(&api);
             let what = format!("{} {} {agent}", request.method, request.path);
             seen.lock().push(Write { at: Instant::now(), by, what, holders });
         }));
@@ -225,7 +225,8 @@ impl Field {
     /// Writes that came from a process without a lease.
     fn unled(&self) -> Vec<Write> {
         let writes = self.writes.lock();
-        writes.iter().filter(|write| !write.holders.contains(&write.by)).cloned().collect()
+        let led = |write: &Write| write.holders.iter().any(|(_, holder)| *holder == write.by);
+        writes.iter().filter(|write| !led(write)).cloned().collect()
     }
 
     /// Counts pods as they are created, by owner.
@@ -416,6 +417,96 @@ async fn a_lease_for_each_controller_spreads_them_and_moves_a_dead_process_s_sha
     println!("all leases moved within {took:.2?}");
     field.create("two", 5)?;
     field.until("two is out", || field.is_done("two", 5)).await?;
+    ensure_lines(&field.unled())?;
+    field.stop().await;
+    Ok(())
+}
+
+/// A file for `--leader-migration-config` that says who has the ReplicaSets.
+fn migration(field: &Field, file: &str, component: &str) -> anyhow::Result<String> {
+    let file = field.dir.path().join(file);
+    std::fs::write(
+        &file,
+        format!(
+            "apiVersion: controllermanager.config.k8s.io/v1\nkind: LeaderMigrationConfiguration\n\
+             leaderName: {LEASE}-migration\n\
+             controllerLeaders: [{{name: replicaset-controller, component: '{component}'}}]\n"
+        ),
+    )?;
+    Ok(format!("--leader-migration-config={}", path(&file)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_controller_moves_to_another_manager_and_never_runs_in_both() -> anyhow::Result<()> {
+    const PODS: u32 = 40;
+    let mut field = Field::new().await?;
+    let migrates = |config: &str| {
+        let mut flags: Vec<String> = SHORT.iter().map(|flag| (*flag).to_owned()).collect();
+        flags.extend(["--enable-leader-migration".to_owned(), config.to_owned()]);
+        flags
+    };
+    let before = migrates(&migration(&field, "before.yaml", "kube-controller-manager")?);
+    let after = migrates(&migration(&field, "after.yaml", "other-manager")?);
+    let mut other = migrates(&migration(&field, "other.yaml", "*")?);
+    other.push(format!("--leader-elect-resource-name={LEASE}-other"));
+    other.push("--controllers=replicaset-controller".to_owned());
+    let start = |field: &mut Field, machine: &str, flags: Vec<String>| {
+        field.start(machine, &flags.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let holder = |field: &Field, lease: &str| {
+        let all = leases(&field.cluster.api());
+        all.into_iter().find(|(name, _)| name == lease).map(|(_, holder)| holder).unwrap_or_default()
+    };
+    let moving = format!("{LEASE}-migration");
+
+    start(&mut field, "old", before)?;
+    field
+        .until("the old manager has both leases", || {
+            let main = holder(&field, LEASE);
+            !main.is_empty() && main == holder(&field, &moving)
+        })
+        .await?;
+    let counts = field.count_pods()?;
+    field.create("web", PODS)?;
+    field.until("the first version is out", || field.is_done("web", PODS)).await?;
+    // The new release of the manager, and the one that takes over the ReplicaSets: both stand by.
+    start(&mut field, "new", after)?;
+    start(&mut field, "other", other)?;
+    field.until("the new one stands by", || field.processes[1].log().contains("standing by")).await?;
+    field
+        .until("the other has a lease of its own", || {
+            field.processes[2].is(&holder(&field, &format!("{LEASE}-other")))
+        })
+        .await?;
+    let old = holder(&field, LEASE);
+    ensure!(holder(&field, &moving) == old, "the lease moved while its holder ran");
+
+    field.set_image("web", "image:2")?;
+    let some = PODS as usize + 10;
+    field.until("a rollout is under way", || counts.lock().values().sum::<usize>() >= some).await?;
+    field.processes[0].signal("-TERM")?;
+    ensure!(field.processes[0].ends().await? == Some(0), "{}", field.processes[0].log());
+    field.until("the rollout is complete", || field.is_done("web", PODS)).await?;
+    ensure!(field.processes[1].is(&holder(&field, LEASE)), "{}", field.processes[1].log());
+    ensure!(field.processes[2].is(&holder(&field, &moving)), "{}", field.processes[2].log());
+    ensure!(field.processes[1].log().contains("other-manager"), "{}", field.processes[1].log());
+
+    let counts = counts.lock().clone();
+    ensure!(counts.len() == 2 && counts.values().all(|n| *n == PODS as usize), "{counts:?}");
+    // Pods are made under the lease that moves, and by both managers, one after the other.
+    let writes = field.writes.lock().clone();
+    let pods: Vec<_> =
+        writes.iter().filter(|w| w.what.starts_with("POST /api/v1/namespaces/default/pods")).collect();
+    let led = |write: &Write| write.holders.contains(&(moving.clone(), write.by.clone()));
+    let unled: Vec<_> = pods.iter().filter(|write| !led(write)).map(|write| (*write).clone()).collect();
+    ensure_lines(&unled)?;
+    let by_old = pods.iter().take_while(|write| write.by == old).count();
+    ensure!(
+        (1..pods.len()).contains(&by_old)
+            && pods[by_old..].iter().all(|write| write.by == holder(&field, &moving)),
+        "{by_old} of {}",
+        pods.len()
+    );
     ensure_lines(&field.unled())?;
     field.stop().await;
     Ok(())

@@ -106,7 +106,36 @@ fn what_is_wrong_ends_it_with_1_and_says_what() -> anyhow::Result<()> {
     let unknown = file("unknown.yaml", "concurrent-job-sync: 3\n")?;
     let wrong = file("wrong.yaml", "kube-api-qps: much\n")?;
     let list = file("list.yaml", "- a\n")?;
-    let table: [(&[&str], &str); 18] = [
+    let other = "--cluster-signing-kubelet-client";
+    let table: [(&[&str], &str); 27] = [
+        (&["--tls-cert-file=/f"], "--tls-cert-file: needs --tls-private-key-file beside it"),
+        (&["--tls-private-key-file=/f"], "--tls-private-key-file: needs --tls-cert-file beside it"),
+        (
+            &["--tls-sni-cert-key=/nowhere/a,/nowhere/b"],
+            "--tls-sni-cert-key=/nowhere/a,/nowhere/b: cannot read",
+        ),
+        (
+            &["--secure-port=0", "--client-ca-file=/nowhere/ca"],
+            "--client-ca-file=/nowhere/ca: cannot be read",
+        ),
+        (&["--tls-curve-preferences=7"], "--tls-curve-preferences=7: there is no such key exchange"),
+        (
+            &["--authorization-kubeconfig=/nowhere/k"],
+            "--authorization-kubeconfig=/nowhere/k: the kubeconfig cannot",
+        ),
+        (&["--allow-metric-labels=a=b"], "--allow-metric-labels=a=b: expected METRIC,LABEL="),
+        (
+            &["--cluster-signing-key-file=/f"],
+            "--cluster-signing-key-file is given without --cluster-signing-cert-file",
+        ),
+        (
+            &[
+                "--cluster-signing-cert-file=/f",
+                "--cluster-signing-key-file=/f",
+                &format!("{other}-cert-file=/f"),
+            ],
+            "cannot specify --cluster-signing-{cert,key}-file and --cluster-signing-kubelet-client-{cert,key}-file",
+        ),
         (&["--concurrent-job-sync=3"], "did you mean --concurrent-job-syncs?"),
         (&["--no-such-thing"], "--no-such-thing: neither the manager nor a module"),
         (&["--concurrent-job-syncs=abc"], "--concurrent-job-syncs=abc: expected a whole number above 0"),

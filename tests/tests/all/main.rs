@@ -23,3 +23,4 @@ mod serving;
 mod serving_client;
 mod shadow;
 mod swap;
+mod traces;

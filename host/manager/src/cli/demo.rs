@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, bail};
-use coxswain::{manager::Manager, serve};
+use coxswain::{manager::Manager, serve, serving, traces};
 use tokio_util::sync::CancellationToken;
 
 use super::{LogArgs, cluster::ClusterArgs, control, flags::Rest, flags::gates, run::ManagerArgs, startup};
@@ -46,6 +46,13 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     }
     let controllers_dir = controllers_dir.canonicalize()?;
     let status_address = args.manager.status_address("127.0.0.1:0")?;
+    let mut endpoints = args.manager.serving.shown(&rest.effective)?;
+    // A demo is for this machine, and does not keep a port from anybody.
+    if endpoints.bind_address.is_unspecified() {
+        endpoints.bind_address = std::net::Ipv4Addr::LOCALHOST.into();
+    }
+    endpoints.default_port = 0;
+    serving::judge(&endpoints).await?;
     let running = args.cluster.start().await?;
     let kubeconfig = running.cluster.kubeconfig_path().to_owned();
     // The cluster's own authority is what its controllers sign with and publish.
@@ -61,12 +68,16 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
             options.set(flag, pki.join(file).display().to_string());
         }
     }
+    // The administrator's certificate, which the cluster has made, opens the endpoints.
+    endpoints.client_ca_file.get_or_insert_with(|| pki.join("ca.crt"));
+    endpoints.skip_lookup = true;
     let file = kube::config::Kubeconfig::read_from(&kubeconfig)?;
     let mut kube = kube::Config::from_custom_kubeconfig(file, &Default::default()).await?;
     kube.read_timeout = None;
     // Nobody else uses this API server: it needs no protection from us.
-    let mut config = args.manager.config(kube, controllers_dir.clone(), options, 0.0, 0);
+    let mut config = args.manager.config(kube, controllers_dir.clone(), options, 0.0, 0)?;
     config.operating.flags = rest.effective.clone();
+    let traces = traces::start(config.entropy.clone())?;
     let manager = Manager::start(config).await?;
     let cancel = CancellationToken::new();
     let status = match status_address {
@@ -75,6 +86,14 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
             let bound = serve::start(address, manager.clone(), cancel.clone()).await;
             let bound = bound.with_context(|| format!("no status endpoint at {address}"))?;
             Some(format!("http://{bound}/status"))
+        }
+    };
+    let endpoints = match serving::start(manager.clone(), endpoints, Vec::new(), cancel.clone()).await {
+        Ok(bound) => bound.map(|address| format!("https://{address}")),
+        Err(error) => {
+            manager.shutdown().await;
+            running.shutdown().await;
+            return Err(error.into());
         }
     };
     let socket = kubeconfig.with_file_name("control.sock");
@@ -106,15 +125,24 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     let kubeconfig = kubeconfig.display().to_string();
     let socket = control.as_ref().map(|(path, _)| path.display().to_string());
     if args.json {
-        let line = serde_json::json!({"kubeconfig": kubeconfig, "controllersDir": controllers_dir, "status": status, "controlSocket": socket});
+        let line = serde_json::json!({"kubeconfig": kubeconfig, "controllersDir": controllers_dir, "status": status, "controlSocket": socket, "endpoints": endpoints});
         say!("{line}");
     } else {
         let dir = controllers_dir.display().to_string();
         print_guide(&args, &kubeconfig, &dir, status.as_deref(), socket.as_deref());
+        if let Some(endpoints) = &endpoints {
+            let pki = pki.display();
+            say!("\nMetrics and health are served to whom the cluster lets:\n");
+            say!("  curl -k --cert {pki}/admin.crt --key {pki}/admin.key {endpoints}/metrics");
+        }
+        say!("\nStop with Ctrl-C.");
     }
     super::interrupted().await?;
     manager.shutdown().await;
     cancel.cancel();
+    if let Some(traces) = traces {
+        traces.finish().await;
+    }
     running.shutdown().await;
     Ok(ExitCode::SUCCESS)
 }
@@ -146,5 +174,4 @@ fn print_guide(
     if let Some(socket) = socket {
         say!("  coxswain rollback NAME --control-socket {socket}");
     }
-    say!("\nStop with Ctrl-C.");
 }

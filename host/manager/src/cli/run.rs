@@ -14,7 +14,7 @@ use coxswain::{
     engine::EngineConfig,
     entropy::Entropy,
     manager::{AlwaysWrite, Config, Given, Manager, Selection},
-    serve, serving,
+    serve, serving, traces,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -74,7 +74,7 @@ impl Args {
         let kube = kube_config(self).await?;
         let authority = default_root_ca(self, &mut options)?;
         let controllers_dir = self.controllers_dir.clone().unwrap_or_else(super::default_controllers_dir);
-        let mut config = self.manager.config(kube, controllers_dir, options, 20.0, 30);
+        let mut config = self.manager.config(kube, controllers_dir, options, 20.0, 30)?;
         config.operating.authority = authority_file(self)?;
         Ok((config, authority))
     }
@@ -115,6 +115,10 @@ pub struct ManagerArgs {
 
 impl ManagerArgs {
     /// The settings of a manager. `qps` and `burst` are the defaults.
+    ///
+    /// # Errors
+    ///
+    /// Flags contradict each other, or name what cannot be used.
     pub fn config(
         &self,
         kube: kube::Config,
@@ -122,12 +126,12 @@ impl ManagerArgs {
         options: Given,
         qps: f64,
         burst: u32,
-    ) -> Config {
+    ) -> anyhow::Result<Config> {
         let mut engine = EngineConfig::default();
         if let Some(dir) = &self.cache_dir {
             engine.cache_dir = Some(dir.clone());
         }
-        Config {
+        Ok(Config {
             kube,
             controllers_dir,
             selection: self.selection(),
@@ -145,8 +149,8 @@ impl ManagerArgs {
             oversight: self.oversight.settings(),
             election: None,
             operating: self.startup.operating(None),
-            serving: self.serving.config(),
-        }
+            serving: self.serving.config()?,
+        })
     }
 
     /// Which controllers run.
@@ -189,7 +193,9 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     let status_address = args.manager.status_address(STATUS_ADDRESS)?;
     let controllers_dir = config.controllers_dir.clone();
     tracing::info!(server = %config.kube.cluster_url, controllers_dir = %controllers_dir.display(), "coxswain {} starts", env!("CARGO_PKG_VERSION"));
-    let serving = args.manager.serving.shown(&rest.effective);
+    let serving = args.manager.serving.shown(&rest.effective)?;
+    serving::judge(&serving).await?;
+    let traces = traces::start(config.entropy.clone())?;
     let manager = Manager::start(config).await?;
     let cancel = CancellationToken::new();
     if let Some(address) = status_address {
@@ -235,6 +241,9 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     }
     manager.shutdown().await;
     cancel.cancel();
+    if let Some(traces) = traces {
+        traces.finish().await;
+    }
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -2,7 +2,10 @@
 
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
-use coxswain::serving::{RequestHeader, Serving, TlsVersion};
+use coxswain::{
+    metrics::AllowedLabels,
+    serving::{NamedPair, RequestHeader, Serving, TlsVersion},
+};
 
 /// Flags of the endpoints for health, metrics and debugging.
 #[derive(Clone, clap::Args)]
@@ -30,6 +33,25 @@ pub struct ServingArgs {
     /// Cipher suites of TLS 1.2, by Go's names; empty: all that are safe.
     #[arg(long, value_delimiter = ',')]
     tls_cipher_suites: Vec<String>,
+    /// Key exchanges of TLS, by Go's numbers: 23 (P-256), 24 (P-384), 29 (X25519); empty: all of them.
+    #[arg(long, value_delimiter = ',')]
+    tls_curve_preferences: Vec<i32>,
+    /// Certificate and key for those who ask by some other name: CERT,KEY or CERT,KEY:NAME,NAME. Without names those
+    /// in the certificate count. May be given again.
+    #[arg(long, value_name = "CERT,KEY[:NAMES]")]
+    tls_sni_cert_key: Vec<NamedPair>,
+    /// Serve HTTP/1.1 alone.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    disable_http2_serving: bool,
+    /// Requests at once on one connection of HTTP/2; 0: 100.
+    #[arg(long, default_value_t = 0)]
+    http2_max_streams_per_connection: u32,
+    /// Share the port with other processes that permit it (SO_REUSEPORT).
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    permit_port_sharing: bool,
+    /// Let 0.0.0.0 and an address of its own be listened on side by side (SO_REUSEADDR); so it is in any case.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    permit_address_sharing: bool,
     /// Authorities of client certificates (PEM). Without it the cluster's
     /// extension-apiserver-authentication says.
     #[arg(long, default_value = "", value_parser = maybe_path)]
@@ -82,28 +104,42 @@ pub struct ServingArgs {
     /// Metrics that are left out, by name.
     #[arg(long, value_delimiter = ',')]
     disabled_metrics: Vec<String>,
+    /// Values that a label may have, METRIC,LABEL=VALUE,VALUE; any other becomes "unexpected". May be given again.
+    #[arg(long, value_name = "METRIC,LABEL=VALUES")]
+    allow_metric_labels: Vec<String>,
+    /// The same from a YAML file, which maps METRIC,LABEL to values.
+    #[arg(long, default_value = "", value_parser = maybe_path)]
+    allow_metric_labels_manifest: PathBuf,
 }
 
 impl ServingArgs {
     /// The settings, with the flags of the whole manager for `/configz` and
     /// `/flagz` to show.
-    pub fn shown(&self, flags: &serde_json::Map<String, serde_json::Value>) -> Serving {
+    ///
+    /// # Errors
+    ///
+    /// As [`ServingArgs::config`].
+    pub fn shown(&self, flags: &serde_json::Map<String, serde_json::Value>) -> anyhow::Result<Serving> {
         let text =
             |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        Serving {
+        Ok(Serving {
             configz: serde_json::json!({ "kubecontrollermanager.config.k8s.io": flags }),
             flags: flags.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
-            ..self.config()
-        }
+            ..self.config()?
+        })
     }
 
     /// The settings that they come to.
-    pub fn config(&self) -> Serving {
+    ///
+    /// # Errors
+    ///
+    /// Flags contradict each other, or name a file of labels that cannot be used.
+    pub fn config(&self) -> anyhow::Result<Serving> {
         let path = |path: &PathBuf| Some(path.clone()).filter(|path| !path.as_os_str().is_empty());
         let list = |list: &[String]| -> Vec<String> {
             list.iter().filter(|part| !part.is_empty()).cloned().collect()
         };
-        Serving {
+        Ok(Serving {
             bind_address: self.bind_address,
             secure_port: self.secure_port,
             cert_dir: path(&self.cert_dir),
@@ -111,6 +147,11 @@ impl ServingArgs {
             tls_private_key_file: path(&self.tls_private_key_file),
             tls_min_version: self.tls_min_version,
             tls_cipher_suites: list(&self.tls_cipher_suites),
+            tls_curve_preferences: self.tls_curve_preferences.clone(),
+            tls_sni_cert_keys: self.tls_sni_cert_key.clone(),
+            disable_http2: self.disable_http2_serving,
+            http2_max_streams: self.http2_max_streams_per_connection,
+            permit_port_sharing: self.permit_port_sharing,
             client_ca_file: path(&self.client_ca_file),
             request_header: RequestHeader {
                 client_ca_file: path(&self.requestheader_client_ca_file),
@@ -130,7 +171,25 @@ impl ServingArgs {
             unauthorized_ttl: self.authorization_webhook_cache_unauthorized_ttl,
             profiling: self.profiling,
             disabled_metrics: list(&self.disabled_metrics),
+            allowed_labels: self.allowed_labels()?,
             ..Serving::default()
+        })
+    }
+
+    fn allowed_labels(&self) -> anyhow::Result<AllowedLabels> {
+        let path = &self.allow_metric_labels_manifest;
+        match (self.allow_metric_labels.as_slice(), path.as_os_str().is_empty()) {
+            ([_, ..], false) => {
+                anyhow::bail!(
+                    "--allow-metric-labels and --allow-metric-labels-manifest exclude each other; give one of them"
+                )
+            }
+            (pairs, true) => {
+                AllowedLabels::parse(pairs).map_err(|error| anyhow::anyhow!("--allow-metric-labels={error}"))
+            }
+            ([], false) => AllowedLabels::read(path).map_err(|error| {
+                anyhow::anyhow!("--allow-metric-labels-manifest={}: {error}", path.display())
+            }),
         }
     }
 }
@@ -171,7 +230,7 @@ mod tests {
     }
 
     fn parse(line: &str) -> Result<Serving, clap::Error> {
-        Line::try_parse_from(line.split_whitespace()).map(|line| line.serving.config())
+        Line::try_parse_from(line.split_whitespace()).map(|line| line.serving.config().unwrap())
     }
 
     #[test]
@@ -190,6 +249,31 @@ mod tests {
     }
 
     #[test]
+    fn certificates_for_other_names_are_pairs_with_or_without_names() {
+        let config = parse("x --tls-sni-cert-key=a.crt,a.key --tls-sni-cert-key=b.crt,b.key:*.b,c").unwrap();
+        let pair = |certificate: &str, key: &str, names: &[&str]| NamedPair {
+            certificate: certificate.into(),
+            key: key.into(),
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        assert_eq!(
+            config.tls_sni_cert_keys,
+            [pair("a.crt", "a.key", &[]), pair("b.crt", "b.key", &["*.b", "c"])]
+        );
+    }
+
+    #[test]
+    fn labels_come_from_the_line_or_from_a_file() {
+        let both = "x --allow-metric-labels=a,b=c --allow-metric-labels-manifest=/f";
+        let line = Line::try_parse_from(both.split_whitespace()).unwrap();
+        let error = line.serving.config().unwrap_err().to_string();
+        assert!(error.contains("exclude each other"), "{error}");
+        let line = Line::try_parse_from(["x", "--allow-metric-labels-manifest=/nowhere/f"]).unwrap();
+        let error = line.serving.config().unwrap_err().to_string();
+        assert!(error.contains("/nowhere/f: cannot read it"), "{error}");
+    }
+
+    #[test]
     fn defaults_are_those_of_the_library() {
         let (flags, library) = (parse("x").unwrap(), Serving::default());
         assert_eq!(format!("{flags:?}"), format!("{library:?}"));
@@ -202,6 +286,10 @@ mod tests {
             "x --tls-min-version=TLS1",
             "x --bind-address=here",
             "x --authentication-token-webhook-cache-ttl=10",
+            "x --tls-sni-cert-key=a.crt",
+            "x --tls-sni-cert-key=a.crt,a.key:",
+            "x --http2-max-streams-per-connection=-1",
+            "x --tls-curve-preferences=P256",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -53,6 +53,7 @@ use crate::{
     metrics::{ControllerSeries, Meter, Metrics},
     queue::{Finished, Queue},
     store::Store,
+    traces::{Span, attribute},
 };
 
 /// What all controllers of a manager share.
@@ -313,10 +314,14 @@ impl Controller {
             let Some(key) = key else { break };
             let (controller, term) = (self.clone(), term.clone());
             tasks.spawn(async move {
-                let settled = controller.reconcile(&key, &term).await;
+                let span = Span::begin("reconcile", controller.queue.origin(&key), || {
+                    vec![attribute("controller", controller.name.clone()), attribute("key", key.to_string())]
+                });
+                let settled = span.within(controller.reconcile(&key, &term)).await;
+                span.set("failed", settled.finished.failed);
                 // The barrier holds the key, not one of the controller's places.
                 drop(permit);
-                controller.settle(key, settled, &term).await;
+                span.within(controller.settle(key, settled, &term)).await;
             });
         }
         tasks.close();
@@ -361,6 +366,7 @@ impl Controller {
             barriers.merge(settled.barriers);
             let executor = self.current().executor.clone();
             let held = tokio::time::Instant::now();
+            let _span = Span::part("cache", Vec::new);
             tokio::select! {
                 () = executor.wait_passed(&key, &mut barriers) => {}
                 () = self.stop.cancelled() => {}

@@ -17,6 +17,7 @@ use crate::{
     metrics::Moment,
     queue::{Finished, backoff},
     store::Reads,
+    traces::{Span, attribute},
 };
 
 /// Rounds of lookups one reconcile may take, because each must bring it closer
@@ -72,7 +73,14 @@ impl Controller {
             request.primary = snapshot.primary();
             request.resources = loaded.view.resources();
             let snapshot = followers.asked(&request, snapshot);
+            let span =
+                Span::part("compute", || vec![attribute("module.hash", loaded.module.hash().to_owned())]);
             let called = loaded.call(request, snapshot, spent, self.log.clone(), &self.shared.compute).await;
+            span.set("outcome", recent::describe(&called.result));
+            if let Err(fault) = &called.result {
+                span.fail(|| fault.to_string());
+            }
+            drop(span);
             self.counters.limit_hits.add(LimitKind::LogLines, loaded.module.take_dropped_lines());
             request = called.request;
             spent += called.spent;
@@ -112,7 +120,9 @@ impl Controller {
                     if let Err(exceeded) = loaded.module.limits().check_lookups(answered, &asks) {
                         return self.exceeded(loaded, key, &exceeded);
                     }
-                    let answers = loaded.executor.look_up(asks).await;
+                    let span = Span::part("lookups", || vec![attribute("count", asks.len() as i64)]);
+                    let answers = span.within(loaded.executor.look_up(asks)).await;
+                    drop(span);
                     request.answers.extend(answers);
                     if !Arc::ptr_eq(loaded, &self.version_for(key)) {
                         self.series.reconciled("superseded", spent);

@@ -26,6 +26,7 @@ use crate::{
     },
     key::Key,
     store::Seen,
+    traces::{Span, attribute},
 };
 
 /// What names an object within a plan.
@@ -165,7 +166,22 @@ impl<'a> Run<'a> {
                     .or(cached.as_ref().map(|seen| seen.resource_version.clone()));
                 let cached_uid = cached.map(|seen| seen.uid.to_string());
                 let mut write = Write::new(self.executor, action, resource, precondition, cached_uid);
-                let ending = write.run(&**self.gate).await;
+                let span = Span::part("write", || {
+                    vec![
+                        attribute("k8s.verb", rbac_verb(&action.verb)),
+                        attribute("k8s.resource", shown.clone()),
+                        attribute("k8s.subresource", action.subresource.clone()),
+                        attribute("k8s.namespace.name", action.namespace.clone()),
+                        attribute("k8s.object.name", write.name.clone()),
+                    ]
+                });
+                let ending = span.within(write.run(&**self.gate)).await;
+                match &ending {
+                    Ending::Done(_) => {}
+                    Ending::Failed(failure) => span.fail(|| failure.message.clone()),
+                    other => span.fail(|| other.word().to_owned()),
+                }
+                drop(span);
                 let mut acted = Acted::nothing();
                 if let Ending::Done(head) = &ending {
                     let version = &head.metadata.resource_version;

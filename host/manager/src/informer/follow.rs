@@ -23,6 +23,8 @@ use super::{
 use crate::{
     api::ApiError,
     contract::{GroupResource, SyncState},
+    store::Object,
+    traces::{WatchEvent, attribute},
 };
 
 /// So many relists in a row may fail before what is cached counts as failed.
@@ -237,11 +239,13 @@ impl Follower {
         match wire::parse_event(line).map_err(|e| End::RelistLater(unreadable(e)))? {
             Event::Added(raw) | Event::Modified(raw) => {
                 let object = reader.object(raw).map_err(End::RelistLater)?;
+                let _event = self.traced("added or modified", &object);
                 self.resource_version = object.resource_version().to_string();
                 store.upsert(self.number, object);
             }
             Event::Deleted(raw) => {
                 let object = reader.object(raw).map_err(End::RelistLater)?;
+                let _event = self.traced("deleted", &object);
                 self.resource_version = object.resource_version().to_string();
                 store.remove(self.number, &object);
             }
@@ -262,6 +266,19 @@ impl Follower {
             }
         }
         Ok(())
+    }
+
+    /// Whoever is woken while this is held was woken by this event.
+    fn traced(&self, kind: &'static str, object: &Object) -> WatchEvent {
+        WatchEvent::begin(|| {
+            vec![
+                attribute("k8s.watch.event", kind),
+                attribute("k8s.resource", self.label()),
+                attribute("k8s.namespace.name", object.namespace().to_owned()),
+                attribute("k8s.object.name", object.name().to_owned()),
+                attribute("k8s.object.resource_version", object.resource_version().to_string()),
+            ]
+        })
     }
 
     fn fields_changed(&self, reader: &Reader) -> bool {

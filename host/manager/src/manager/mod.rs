@@ -200,7 +200,9 @@ impl Manager {
         // Who wrote what is to be seen in the API server's audit log.
         let identity = config.election.as_ref().map(|_| election::identity(&config.entropy));
         let user_agent_end = identity.as_ref().map(|identity| format!(" {identity}")).unwrap_or_default();
-        let metrics = Metrics::new(&server, config.serving.disabled_metrics.clone());
+        let serving = &config.serving;
+        let metrics =
+            Metrics::with_labels(&server, serving.disabled_metrics.clone(), serving.allowed_labels.clone());
         let api =
             ApiClient::new(client, &user_agent("manager", &user_agent_end)).measured(metrics.client.clone());
         let api = if config.gate.withholds() { api.read_only() } else { api };

@@ -12,6 +12,7 @@ mod controller;
 mod family;
 mod guest;
 mod health;
+mod labels;
 mod process;
 mod queue;
 mod review;
@@ -26,6 +27,7 @@ pub use client::ClientMetrics;
 pub use controller::{ControllerSeries, Figures, counted};
 pub use guest::{Meter, Moment};
 pub use health::HealthMetrics;
+pub use labels::AllowedLabels;
 pub use queue::QueueSeries;
 pub use review::ReviewMetrics;
 pub use scrape::{LeaseFigures, ResourceFigures, Scraped};
@@ -39,6 +41,7 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub struct Metrics {
     registry: Registry,
     disabled: HashSet<String>,
+    labels: AllowedLabels,
     /// Requests to the API server.
     pub client: Arc<ClientMetrics>,
     /// Health checks, which are scraped apart.
@@ -57,10 +60,20 @@ impl Metrics {
     /// Metrics of a process that talks to `server`, without those that are
     /// `disabled`.
     pub fn new(server: &str, disabled: impl IntoIterator<Item = String>) -> Arc<Self> {
+        Self::with_labels(server, disabled, AllowedLabels::default())
+    }
+
+    /// The same, with bounds to what labels may be.
+    pub fn with_labels(
+        server: &str,
+        disabled: impl IntoIterator<Item = String>,
+        labels: AllowedLabels,
+    ) -> Arc<Self> {
         let registry = Registry::new();
         let mut of = Registered::new(&registry);
         let metrics = Self {
             disabled: disabled.into_iter().collect(),
+            labels,
             client: Arc::new(ClientMetrics::new(server, &mut of)),
             health: HealthMetrics::new(&mut of),
             reviews: ReviewMetrics::new(&mut of),
@@ -99,7 +112,8 @@ impl Metrics {
         self.scrape.refresh(state);
         let families = self.registry.gather();
         let disabled = |name: &str| self.disabled.contains(name);
-        let kept: Vec<_> = families.into_iter().filter(|family| !disabled(family.name())).collect();
+        let mut kept: Vec<_> = families.into_iter().filter(|family| !disabled(family.name())).collect();
+        self.labels.apply(&mut kept);
         encode(&kept)
     }
 }

@@ -24,7 +24,10 @@ use tokio::{sync::Notify, time::Instant};
 
 pub use keys::KeyState;
 
-use crate::key::{Cause, Key, Wake};
+use crate::{
+    key::{Cause, Key, Wake},
+    traces::{self, Origin},
+};
 use measure::Measure;
 
 /// How soon a queued key is taken.
@@ -69,6 +72,8 @@ struct Entry {
     writing_plans: u32,
     own_writes: Vec<u64>,
     queued_at: Instant,
+    /// What woke it first.
+    origin: Option<Origin>,
 }
 
 impl Dirty {
@@ -90,6 +95,7 @@ impl Entry {
             writing_plans: 0,
             own_writes: Vec::new(),
             queued_at: Instant::now(),
+            origin: None,
         }
     }
 
@@ -240,6 +246,11 @@ impl Queue {
         }
     }
 
+    /// What woke a key that was taken; for whoever took it, once.
+    pub fn origin(&self, key: &Key) -> Option<Origin> {
+        traces::is_on().then(|| self.inner.lock().entries.get_mut(key)?.origin.take()).flatten()
+    }
+
     /// Gives a key back after its reconcile, and after its barrier has passed.
     pub fn give_back(&self, key: &Key, finished: Finished) {
         let now = Instant::now();
@@ -354,6 +365,11 @@ impl Wake for Queue {
         }
         inner.adds += 1;
         inner.add(key, cause, Instant::now());
+        if let Some(origin) = traces::origin()
+            && let Some(entry) = inner.entries.get_mut(key)
+        {
+            entry.origin.get_or_insert(origin);
+        }
         let ready = inner.has_ready() || !inner.due.is_empty();
         drop(inner);
         if ready {

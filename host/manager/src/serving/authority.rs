@@ -24,6 +24,9 @@ use crate::{api::ApiClient, manager::Manager};
 /// Pause between two looks at what the cluster publishes.
 const LOOKUP: Duration = Duration::from_secs(60);
 
+const CLIENT_CA: &str = "--client-ca-file";
+const PROXY_CA: &str = "--requestheader-client-ca-file";
+
 /// Authorities, and the headers of proxies.
 #[derive(Clone, Default)]
 pub(super) struct Trust {
@@ -176,14 +179,13 @@ impl Authorities {
         let before = self.trust();
         let header = &self.config.request_header;
         let clients = bundle(
-            "--client-ca-file",
+            CLIENT_CA,
             self.config.client_ca_file.as_deref(),
             &published.client_ca,
             before.clients.as_ref(),
         )?;
-        let flag = "--requestheader-client-ca-file";
         let proxies =
-            bundle(flag, header.client_ca_file.as_deref(), &published.proxy_ca, before.proxies.as_ref())?;
+            bundle(PROXY_CA, header.client_ca_file.as_deref(), &published.proxy_ca, before.proxies.as_ref())?;
         // Names of headers go with the authority: from the flags if that is, else from the cluster.
         let told = if header.client_ca_file.is_some() { header.clone() } else { published.headers };
         let or =
@@ -199,6 +201,16 @@ impl Authorities {
         *self.trust.write() = Arc::new(Trust { clients, proxies, headers });
         Ok(())
     }
+}
+
+/// Judges the files that the flags name.
+pub(super) fn judge(config: &Serving) -> Result<(), Error> {
+    for (flag, file) in
+        [(CLIENT_CA, &config.client_ca_file), (PROXY_CA, &config.request_header.client_ca_file)]
+    {
+        bundle(flag, file.as_deref(), "", None).map_err(|(flag, reason)| Error::flag(flag, reason))?;
+    }
+    Ok(())
 }
 
 fn bundle(

@@ -1,4 +1,4 @@
-//! The certificate that is served.
+//! A certificate that is served.
 //!
 //! In: files, or nothing. Out: a certificate with its key, from then on as new
 //! as the files are. Invariant: what cannot be used never takes the place of
@@ -14,14 +14,15 @@ use parking_lot::RwLock;
 use rustls::{
     crypto::ring::sign::any_supported_type,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
 };
-use tokio_util::sync::CancellationToken;
 use x509_cert::der::Decode;
 
-use super::{Error, RELOAD, Serving};
-use crate::manager::Manager;
+use super::{
+    Error,
+    config::{NamedPair, Serving},
+};
+use crate::metrics::ReviewMetrics;
 
 /// Beginning of the names of the files in `--cert-dir`.
 const PAIR: &str = "kube-controller-manager";
@@ -33,35 +34,25 @@ struct Files {
     key: PathBuf,
 }
 
-/// The certificate that is served.
+/// A certificate that is served.
+#[derive(Debug)]
 pub(super) struct Certificate {
     files: Option<Files>,
     current: RwLock<(Arc<CertifiedKey>, Vec<u8>)>,
-    manager: Arc<Manager>,
-}
-
-impl std::fmt::Debug for Certificate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Certificate").field("files", &self.files).finish_non_exhaustive()
-    }
-}
-
-impl ResolvesServerCert for Certificate {
-    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.current.read().0.clone())
-    }
+    /// What is wrong with the files, and was said.
+    said: RwLock<String>,
 }
 
 impl Certificate {
-    /// Loads what the flags name, or makes a certificate that signs itself.
-    pub(super) fn load(config: &Serving, manager: Arc<Manager>) -> Result<Arc<Self>, Error> {
+    /// Loads what the flags name for those who ask by no other name, or makes a
+    /// certificate that signs itself.
+    pub(super) fn load(config: &Serving) -> Result<Self, Error> {
         let files = match (&config.tls_cert_file, &config.tls_private_key_file) {
-            (Some(certificate), Some(key)) => {
-                Some(Files { certificate: certificate.clone(), key: key.clone() })
-            }
-            (None, None) => {
-                config.cert_dir.as_deref().map(|dir| kept(dir, config.bind_address)).transpose()?
-            }
+            (Some(certificate), Some(key)) => Files { certificate: certificate.clone(), key: key.clone() },
+            (None, None) => match config.cert_dir.as_deref() {
+                Some(dir) => kept(dir, config.bind_address)?,
+                None => return Self::made(config.bind_address),
+            },
             (Some(_), None) => {
                 return Err(Error::flag("--tls-cert-file", "needs --tls-private-key-file beside it"));
             }
@@ -69,93 +60,92 @@ impl Certificate {
                 return Err(Error::flag("--tls-private-key-file", "needs --tls-cert-file beside it"));
             }
         };
-        let current = match &files {
-            Some(files) => {
-                let flags = || {
-                    format!(
-                        "--tls-cert-file={}, --tls-private-key-file={}",
-                        files.certificate.display(),
-                        files.key.display()
-                    )
-                };
-                let content = files.read().map_err(|reason| Error::flag(flags(), reason))?;
-                (files.certified(&content).map_err(|reason| Error::flag(flags(), reason))?, content.mark())
-            }
-            None => {
-                let (certificate, key) = self_signed(config.bind_address).map_err(|e| {
-                    Error::flag("--tls-cert-file", format!("none is given and none can be made: {e}"))
-                })?;
-                let made = certified(certificate.as_bytes(), key.as_bytes()).map_err(|e| {
-                    Error::flag(
-                        "--tls-cert-file",
-                        format!("none is given and the one made is of no use: {e}"),
-                    )
-                })?;
-                (made, Vec::new())
-            }
-        };
-        let this = Arc::new(Self { files, current: RwLock::new(current), manager });
-        this.look_at_dates();
-        Ok(this)
+        let (certificate, key) = (files.certificate.display(), files.key.display());
+        let flags = format!("--tls-cert-file={certificate}, --tls-private-key-file={key}");
+        Self::of_files(files).map_err(|reason| Error::flag(flags, reason))
     }
 
-    /// Follows the files until cancelled.
-    pub(super) async fn follow(self: Arc<Self>, cancel: CancellationToken) {
-        let Some(files) = self.files.clone() else { return };
-        let mut said = String::new();
-        loop {
-            tokio::select! {
-                () = tokio::time::sleep(RELOAD) => {}
-                () = cancel.cancelled() => return,
+    /// Loads a pair for other names.
+    pub(super) fn named(pair: &NamedPair) -> Result<Self, Error> {
+        let files = Files { certificate: pair.certificate.clone(), key: pair.key.clone() };
+        let flag = format!("--tls-sni-cert-key={},{}", pair.certificate.display(), pair.key.display());
+        Self::of_files(files).map_err(|reason| Error::flag(flag, reason))
+    }
+
+    fn made(address: IpAddr) -> Result<Self, Error> {
+        let failed = |e: &dyn std::fmt::Display| {
+            Error::flag("--tls-cert-file", format!("none is given and none can be made: {e}"))
+        };
+        let (certificate, key) = self_signed(address).map_err(|e| failed(&e))?;
+        let made = certified(certificate.as_bytes(), key.as_bytes()).map_err(|e| failed(&e))?;
+        Ok(Self { files: None, current: RwLock::new((made, Vec::new())), said: RwLock::default() })
+    }
+
+    fn of_files(files: Files) -> Result<Self, String> {
+        let content = files.read()?;
+        let current = RwLock::new((files.certified(&content)?, content.mark()));
+        Ok(Self { files: Some(files), current, said: RwLock::default() })
+    }
+
+    /// The certificate and its key as they are now.
+    pub(super) fn current(&self) -> Arc<CertifiedKey> {
+        self.current.read().0.clone()
+    }
+
+    /// Looks at the files again. True if there is another certificate.
+    pub(super) fn renew(&self, metrics: &ReviewMetrics) -> bool {
+        let Some(files) = &self.files else { return false };
+        let loaded = files.read().and_then(|content| {
+            if content.mark() == self.current.read().1 {
+                return Ok(None);
             }
-            let loaded = files.read().and_then(|content| {
-                if content.mark() == self.current.read().1 {
-                    return Ok(None);
+            files.certified(&content).map(|key| Some((key, content.mark())))
+        });
+        match loaded {
+            Ok(new) => {
+                self.said.write().clear();
+                let Some(new) = new else { return false };
+                *self.current.write() = new;
+                tracing::info!(file = %files.certificate.display(), "the certificate of the endpoints was read again");
+                true
+            }
+            Err(reason) => {
+                metrics.reload_failures.with_label_values(&["serving"]).inc();
+                if reason != *self.said.read() {
+                    tracing::error!(file = %files.certificate.display(), reason, "the new certificate of the endpoints cannot be used; the one before stays in use");
+                    *self.said.write() = reason;
                 }
-                files.certified(&content).map(|key| Some((key, content.mark())))
-            });
-            match loaded {
-                Ok(None) => said.clear(),
-                Ok(Some(new)) => {
-                    *self.current.write() = new;
-                    said.clear();
-                    tracing::info!(file = %files.certificate.display(), "the certificate of the endpoints was read again");
-                    self.look_at_dates();
-                }
-                Err(reason) => {
-                    self.manager.metrics().reviews.reload_failures.with_label_values(&["serving"]).inc();
-                    if reason != said {
-                        tracing::error!(file = %files.certificate.display(), reason, "the new certificate of the endpoints cannot be used; the one before stays in use");
-                        said = reason;
-                    }
-                }
+                false
             }
         }
     }
 
-    /// Notes when it expires, and says so if that is past or near.
-    fn look_at_dates(&self) {
-        let current = self.current.read().0.clone();
-        let parsed = current.cert.first().and_then(|der| x509_cert::Certificate::from_der(der).ok());
-        let Some(parsed) = parsed else { return };
+    /// When it expires, in seconds since 1970. Says so if that is past, or if it
+    /// is not good yet.
+    pub(super) fn expiry(&self, now: jiff::Timestamp) -> Option<i64> {
+        let current = self.current();
+        let parsed = x509_cert::Certificate::from_der(current.cert.first()?).ok()?;
         let validity = parsed.tbs_certificate().validity();
         let seconds = |time: &x509_cert::time::Time| time.to_unix_duration().as_secs() as i64;
         let (from, until) = (seconds(&validity.not_before), seconds(&validity.not_after));
-        self.manager.metrics().reviews.certificate_expiry.with_label_values::<&str>(&[]).set(until);
-        let now = self.manager.now().as_second();
+        let now = now.as_second();
+        let file = self.files.as_ref().map(|files| files.certificate.display().to_string());
         let date =
             |second: i64| jiff::Timestamp::from_second(second).map(|t| t.to_string()).unwrap_or_default();
         if now > until {
             tracing::warn!(
+                file,
                 "the certificate of the endpoints expired at {}; clients will refuse it: renew it",
                 date(until)
             );
         } else if now < from {
             tracing::warn!(
+                file,
                 "the certificate of the endpoints is good from {} only; clients will refuse it",
                 date(from)
             );
         }
+        Some(until)
     }
 }
 

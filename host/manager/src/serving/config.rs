@@ -8,16 +8,20 @@ use std::{
     time::Duration,
 };
 
+use crate::metrics::AllowedLabels;
+
 /// The port that is used where none is given.
-pub(super) const DEFAULT_PORT: u16 = 10257;
+const DEFAULT_PORT: u16 = 10257;
 
 /// Settings of the endpoints.
 #[derive(Clone, Debug)]
 pub struct Serving {
     /// `--bind-address`.
     pub bind_address: IpAddr,
-    /// `--secure-port`: none given, 10257, which may be taken; 0: no endpoints.
+    /// `--secure-port`: none given, [`Serving::default_port`]; 0: no endpoints.
     pub secure_port: Option<u16>,
+    /// The port where none is given, which may be taken; 0: a free one.
+    pub default_port: u16,
     /// `--cert-dir`: where the certificate is kept if none is given; none: in
     /// memory.
     pub cert_dir: Option<PathBuf>,
@@ -29,6 +33,16 @@ pub struct Serving {
     pub tls_min_version: TlsVersion,
     /// `--tls-cipher-suites`, by Go's names; empty: the library's choice.
     pub tls_cipher_suites: Vec<String>,
+    /// `--tls-curve-preferences`, by Go's numbers; empty: the library's choice.
+    pub tls_curve_preferences: Vec<i32>,
+    /// `--tls-sni-cert-key`: certificates for those who ask by other names.
+    pub tls_sni_cert_keys: Vec<NamedPair>,
+    /// `--disable-http2-serving`.
+    pub disable_http2: bool,
+    /// `--http2-max-streams-per-connection`; 0: 100, as in Kubernetes.
+    pub http2_max_streams: u32,
+    /// `--permit-port-sharing`.
+    pub permit_port_sharing: bool,
     /// `--client-ca-file`.
     pub client_ca_file: Option<PathBuf>,
     /// `--requestheader-…`.
@@ -53,6 +67,8 @@ pub struct Serving {
     pub profiling: bool,
     /// `--disabled-metrics`.
     pub disabled_metrics: Vec<String>,
+    /// `--allow-metric-labels`, `--allow-metric-labels-manifest`.
+    pub allowed_labels: AllowedLabels,
     /// What `/configz` shows, by the name of the component's configuration.
     pub configz: serde_json::Value,
     /// What `/flagz` shows: each flag and its value.
@@ -67,6 +83,37 @@ pub enum TlsVersion {
     Tls12,
     /// TLS 1.3.
     Tls13,
+}
+
+/// A certificate with its key, for some names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedPair {
+    /// File of the certificate, with its chain (PEM).
+    pub certificate: PathBuf,
+    /// File of its key (PEM).
+    pub key: PathBuf,
+    /// Host names, `*.` at the beginning for any first part, or IP addresses;
+    /// none: those in the certificate.
+    pub names: Vec<String>,
+}
+
+impl std::str::FromStr for NamedPair {
+    type Err = &'static str;
+
+    /// Reads `CERT,KEY[:NAME,NAME…]`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (files, names) = match text.split_once(':') {
+            Some((_, names)) if names.trim().is_empty() => return Err("there are no names behind the colon"),
+            Some((files, names)) => (files, names.split(',').map(|name| name.trim().to_owned()).collect()),
+            None => (text, Vec::new()),
+        };
+        match files.split(',').map(str::trim).collect::<Vec<_>>()[..] {
+            [certificate, key] if !certificate.is_empty() && !key.is_empty() => {
+                Ok(Self { certificate: certificate.into(), key: key.into(), names })
+            }
+            _ => Err("expected CERT,KEY or CERT,KEY:NAME,NAME"),
+        }
+    }
 }
 
 /// How an authenticating proxy says on whose behalf it asks.
@@ -93,11 +140,17 @@ impl Default for Serving {
         Self {
             bind_address: Ipv4Addr::UNSPECIFIED.into(),
             secure_port: None,
+            default_port: DEFAULT_PORT,
             cert_dir: None,
             tls_cert_file: None,
             tls_private_key_file: None,
             tls_min_version: TlsVersion::default(),
             tls_cipher_suites: Vec::new(),
+            tls_curve_preferences: Vec::new(),
+            tls_sni_cert_keys: Vec::new(),
+            disable_http2: false,
+            http2_max_streams: 0,
+            permit_port_sharing: false,
             client_ca_file: None,
             request_header: RequestHeader::default(),
             authentication_kubeconfig: None,
@@ -110,6 +163,7 @@ impl Default for Serving {
             unauthorized_ttl: ttl,
             profiling: true,
             disabled_metrics: Vec::new(),
+            allowed_labels: AllowedLabels::default(),
             configz: serde_json::json!({}),
             flags: BTreeMap::new(),
         }

@@ -17,6 +17,7 @@ mod debug;
 mod health;
 mod listen;
 mod lookup;
+mod names;
 mod pages;
 mod profile;
 mod routes;
@@ -28,7 +29,7 @@ use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-pub use config::{RequestHeader, Serving, TlsVersion};
+pub use config::{NamedPair, RequestHeader, Serving, TlsVersion};
 pub use health::{Check, Health};
 pub use user::User;
 
@@ -79,6 +80,27 @@ struct App {
     config: Serving,
 }
 
+/// Judges what the flags say before anything is started: certificates, keys,
+/// cipher suites, authorities, kubeconfigs.
+///
+/// # Errors
+///
+/// Names the flag.
+pub async fn judge(config: &Serving) -> Result<(), Error> {
+    // What is given for endpoints that there are not is none the better for it.
+    tls::config(config, names::Certificates::load(config)?)?;
+    authority::judge(config)?;
+    for (flag, path) in [
+        ("--authentication-kubeconfig", &config.authentication_kubeconfig),
+        ("--authorization-kubeconfig", &config.authorization_kubeconfig),
+    ] {
+        if let Some(path) = path {
+            kubeconfig(flag, path).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Starts the endpoints of a manager; they go on until cancelled. Says where
 /// they are, or nothing if there are none.
 pub async fn start(
@@ -89,8 +111,9 @@ pub async fn start(
 ) -> Result<Option<SocketAddr>, Error> {
     let Some(listener) = listen::bind(&config).await? else { return Ok(None) };
     let bound = listener.local_addr().map_err(|e| Error::flag("--secure-port", e))?;
-    let certificate = certificate::Certificate::load(&config, manager.clone())?;
-    let tls = tls::config(&config, certificate.clone())?;
+    let certificates = names::Certificates::load(&config)?;
+    let speech =
+        listen::Speech::new(tls::config(&config, certificates.clone())?, certificates.clone(), &config);
     let kubeconfig = config.authentication_kubeconfig.as_deref();
     let authentication = client_of("--authentication-kubeconfig", kubeconfig, &manager).await?;
     let kubeconfig = config.authorization_kubeconfig.as_deref();
@@ -100,29 +123,30 @@ pub async fn start(
         authn: authn::Authenticator::new(&config, authorities.clone(), authentication, manager.clone()),
         authz: authz::Authorizer::new(&config, authorization, manager.clone()),
         health: Health::new(manager.clone(), checks),
-        manager,
+        manager: manager.clone(),
         config,
     });
-    tokio::spawn(certificate.follow(cancel.clone()));
+    tokio::spawn(certificates.follow(manager, cancel.clone()));
     tokio::spawn(authorities.follow(cancel.clone()));
-    tokio::spawn(listen::serve(listener, tls, routes::router(app), cancel));
+    tokio::spawn(listen::serve(listener, speech, routes::router(app), cancel));
     Ok(Some(bound))
 }
 
 /// The client that asks for reviews: of its own kubeconfig, or the manager's.
-async fn client_of(
-    flag: &'static str,
-    kubeconfig: Option<&Path>,
-    manager: &Arc<Manager>,
-) -> Result<ApiClient, Error> {
-    let Some(path) = kubeconfig else { return Ok(manager.api().clone()) };
-    let given = format!("{flag}={}", path.display());
-    let unusable =
-        |reason: String| Error::flag(given.clone(), format!("the kubeconfig cannot be used: {reason}"));
-    let file = kube::config::Kubeconfig::read_from(path).map_err(|e| unusable(e.to_string()))?;
-    let config = kube::Config::from_custom_kubeconfig(file, &Default::default())
-        .await
-        .map_err(|e| unusable(e.to_string()))?;
-    let client = connect::client(config, connect::Reload::default()).map_err(|e| unusable(e.to_string()))?;
+async fn client_of(flag: &str, path: Option<&Path>, manager: &Arc<Manager>) -> Result<ApiClient, Error> {
+    let Some(path) = path else { return Ok(manager.api().clone()) };
+    let config = kubeconfig(flag, path).await?;
+    let client = connect::client(config, connect::Reload::default()).map_err(|e| unusable(flag, path, &e))?;
     Ok(ApiClient::new(client, "coxswain").measured(manager.metrics().client.clone()))
+}
+
+async fn kubeconfig(flag: &str, path: &Path) -> Result<kube::Config, Error> {
+    let file = kube::config::Kubeconfig::read_from(path).map_err(|e| unusable(flag, path, &e))?;
+    kube::Config::from_custom_kubeconfig(file, &Default::default())
+        .await
+        .map_err(|e| unusable(flag, path, &e))
+}
+
+fn unusable(flag: &str, path: &Path, error: &dyn std::fmt::Display) -> Error {
+    Error::flag(format!("{flag}={}", path.display()), format!("the kubeconfig cannot be used: {error}"))
 }

@@ -15,8 +15,8 @@ use rustls::{
 
 use super::{
     Error,
-    certificate::Certificate,
     config::{Serving, TlsVersion},
+    names::Certificates,
 };
 
 /// Names of suites that Go knows and that are not spoken here: without forward
@@ -37,9 +37,15 @@ const REFUSED: [&str; 13] = [
     "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256",
 ];
 
+/// Key exchanges that Go numbers, and their names.
+const CURVES: [(i32, &str); 5] =
+    [(23, "P-256"), (24, "P-384"), (25, "P-521"), (29, "X25519"), (4588, "X25519MLKEM768")];
+
 /// The server's side of TLS.
-pub(super) fn config(config: &Serving, certificate: Arc<Certificate>) -> Result<Arc<ServerConfig>, Error> {
-    let provider = provider(&config.tls_cipher_suites)?;
+pub(super) fn config(config: &Serving, certificates: Arc<Certificates>) -> Result<ServerConfig, Error> {
+    let mut provider = provider(&config.tls_cipher_suites)?;
+    choose_curves(&mut provider, &config.tls_curve_preferences)?;
+    let provider = Arc::new(provider);
     let versions: &[&rustls::SupportedProtocolVersion] = match config.tls_min_version {
         TlsVersion::Tls12 => &[&rustls::version::TLS12, &rustls::version::TLS13],
         TlsVersion::Tls13 => &[&rustls::version::TLS13],
@@ -48,17 +54,52 @@ pub(super) fn config(config: &Serving, certificate: Arc<Certificate>) -> Result<
         .with_protocol_versions(versions)
         .map_err(|e| Error::flag("--tls-min-version, --tls-cipher-suites", e))?
         .with_client_cert_verifier(Arc::new(AnyCertificate(provider.signature_verification_algorithms)))
-        .with_cert_resolver(certificate);
+        .with_cert_resolver(certificates);
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Arc::new(tls))
+    if config.disable_http2 {
+        tls.alpn_protocols.remove(0);
+    }
+    Ok(tls)
+}
+
+/// Keeps the key exchanges that are named. As with Go, their order is the
+/// library's.
+fn choose_curves(provider: &mut CryptoProvider, numbers: &[i32]) -> Result<(), Error> {
+    if numbers.is_empty() {
+        return Ok(());
+    }
+    let flag = |number: &i32| format!("--tls-curve-preferences={number}");
+    let is = |group: &&'static dyn rustls::crypto::SupportedKxGroup, number: i32| {
+        i32::from(u16::from(group.name())) == number
+    };
+    for number in numbers {
+        if provider.kx_groups.iter().any(|group| is(group, *number)) {
+            continue;
+        }
+        match CURVES.iter().find(|(known, _)| known == number) {
+            Some((_, name)) => tracing::warn!("{}: {name} is not spoken here", flag(number)),
+            None => {
+                let known = CURVES.map(|(number, name)| format!("{number} ({name})")).join(", ");
+                return Err(Error::flag(
+                    flag(number),
+                    format!("there is no such key exchange; there are {known}"),
+                ));
+            }
+        }
+    }
+    provider.kx_groups.retain(|group| numbers.iter().any(|number| is(group, *number)));
+    if provider.kx_groups.is_empty() {
+        return Err(Error::flag("--tls-curve-preferences", "none of these is spoken here; add 23, 24 or 29"));
+    }
+    Ok(())
 }
 
 /// The library with the suites named. As with Go, the flag chooses among those
 /// of TLS 1.2; those of 1.3 are always there.
-fn provider(names: &[String]) -> Result<Arc<CryptoProvider>, Error> {
+fn provider(names: &[String]) -> Result<CryptoProvider, Error> {
     let mut provider = ring::default_provider();
     if names.is_empty() {
-        return Ok(Arc::new(provider));
+        return Ok(provider);
     }
     let mut chosen: Vec<CipherSuite> = Vec::new();
     for name in names {
@@ -83,7 +124,7 @@ fn provider(names: &[String]) -> Result<Arc<CryptoProvider>, Error> {
     }
     let is_13 = |suite: CipherSuite| format!("{suite:?}").starts_with("TLS13_");
     provider.cipher_suites.retain(|suite| is_13(suite.suite()) || chosen.contains(&suite.suite()));
-    Ok(Arc::new(provider))
+    Ok(provider)
 }
 
 /// A suite by Go's name.
@@ -157,5 +198,21 @@ mod tests {
         assert!(matches!(suites(&["TLS_AES_128_GCM_SHA256", "TLS_RSA_WITH_AES_128_CBC_SHA"]), Ok(3)));
         let error = suites(&["TLS_NONE"]).unwrap_err().to_string();
         assert!(error.contains("--tls-cipher-suites=TLS_NONE: there is no such suite"), "{error}");
+    }
+
+    #[test]
+    fn key_exchanges_are_chosen_by_gos_numbers() {
+        let chosen = |numbers: &[i32]| {
+            let mut provider = ring::default_provider();
+            choose_curves(&mut provider, numbers)
+                .map(|()| provider.kx_groups.iter().map(|group| u16::from(group.name())).collect::<Vec<_>>())
+        };
+        assert!(chosen(&[]).is_ok_and(|all| all.len() == 3));
+        assert_eq!(chosen(&[24]).unwrap(), [24]);
+        assert_eq!(chosen(&[23, 29, 4588]).unwrap().len(), 2);
+        let error = chosen(&[7]).unwrap_err().to_string();
+        assert!(error.contains("--tls-curve-preferences=7: there is no such key exchange"), "{error}");
+        let error = chosen(&[25]).unwrap_err().to_string();
+        assert!(error.contains("none of these is spoken here"), "{error}");
     }
 }

@@ -24,6 +24,8 @@ pub struct Entry {
     pub name: String,
     /// Its value as the command line would have it.
     pub value: String,
+    /// The items of a list or map, for a flag that is given once for each.
+    pub items: Vec<String>,
 }
 
 /// Which flags come from a file.
@@ -55,19 +57,19 @@ fn parse(text: &str) -> Result<Vec<Entry>, String> {
 
 fn entry(name: String, value: &Value) -> Result<Entry, String> {
     let bad = |what: &str| format!("{name}: expected {what}");
-    let value = match value {
+    let items: Vec<String> = match value {
         Value::Array(list) => {
             let words: Option<Vec<String>> = list.iter().map(scalar).collect();
-            words.ok_or_else(|| bad("a list of plain values"))?.join(",")
+            words.ok_or_else(|| bad("a list of plain values"))?
         }
         Value::Object(map) => {
             let pair = |(key, value): (&String, &Value)| Some(format!("{key}={}", scalar(value)?));
             let pairs: Option<Vec<String>> = map.iter().map(pair).collect();
-            pairs.ok_or_else(|| bad("a map of plain values"))?.join(",")
+            pairs.ok_or_else(|| bad("a map of plain values"))?
         }
-        plain => scalar(plain).ok_or_else(|| bad("a value; leave the key out for the default"))?,
+        plain => vec![scalar(plain).ok_or_else(|| bad("a value; leave the key out for the default"))?],
     };
-    Ok(Entry { name, value })
+    Ok(Entry { name, value: items.join(","), items })
 }
 
 fn scalar(value: &Value) -> Option<String> {

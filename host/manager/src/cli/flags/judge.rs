@@ -48,8 +48,9 @@ pub fn judge(given: &Given, file: Option<&Origin>, modules: &Modules<'_>, own: &
     let mut verdict = Verdict::default();
     let of_modules: BTreeSet<String> = modules.manifests.iter().copied().flat_map(flags_of).collect();
     for manifest in &modules.manifests {
-        for error in options::troubles(manifest, given, false) {
-            let error = error.to_string();
+        let is_given = |flag: &str| given.get(flag).is_some_and(|file| !file.is_empty());
+        let troubles = options::troubles(manifest, given, false).into_iter().map(|error| error.to_string());
+        for error in troubles.chain(signing::contradictions(manifest, is_given)) {
             if !verdict.errors.contains(&error) {
                 verdict.errors.push(error);
             }
@@ -176,6 +177,39 @@ mod tests {
             let verdict = judged(&[(name, value)], &[]);
             assert!(verdict.errors.len() == 1 && verdict.errors[0].contains(wanted), "{verdict:?}");
         }
+    }
+
+    #[test]
+    fn keys_that_contradict_each_other_are_errors() {
+        let option = |name: &str| OptionSpec {
+            name: name.into(),
+            kind: OptionKind::Text,
+            default: String::new(),
+            help: String::new(),
+        };
+        let mut manifest = manifest();
+        manifest.lookups.push(LookupRule::Sign("web-inner".into()));
+        manifest.options.extend(["web-inner-key-file", "web-inner-cert-file"].map(option));
+        let judged = |flags: &[&str]| {
+            let mut given = Given::new();
+            flags.iter().for_each(|flag| given.add(*flag, "/f"));
+            let modules = Modules { dir: Path::new("/d"), manifests: vec![&manifest], unloaded: Vec::new() };
+            judge(&given, None, &modules, &[]).errors
+        };
+        let none: &[&str] = &[];
+        // A key that needs no certificate may have one.
+        assert_eq!(judged(&["web-key-file"]), none);
+        assert_eq!(judged(&["web-inner-key-file", "web-inner-cert-file"]), none);
+        assert_eq!(judged(&["web-cert-file"]), ["--web-cert-file is given without --web-key-file"]);
+        assert_eq!(
+            judged(&["web-inner-key-file"]),
+            ["--web-inner-key-file is given without --web-inner-cert-file"]
+        );
+        let both = judged(&["web-key-file", "web-inner-key-file", "web-inner-cert-file"]);
+        assert_eq!(
+            both,
+            ["cannot specify --web-{cert,key}-file and --web-inner-{cert,key}-file at the same time"]
+        );
     }
 
     #[test]

@@ -13,15 +13,14 @@ const TABLE: &str = include_str!("kube-controller-manager.tsv");
 const CONTROLLERS: &str = include_str!("controllers.txt");
 
 const NO_CLOUD: &str = "cloud providers have a controller manager of their own";
-const NOT_YET: &str = "it is not built yet";
 const ONE_VERSION: &str = "there is one behaviour, that of Kubernetes 1.36";
 const UNBUFFERED: &str = "each line of the log is written at once";
+/// The release before the one that is kept to.
+const PREVIOUS: &str = "1.35";
 const GO: &str = "it is about the Go runtime";
 
 /// Flags of kube-controller-manager that mean nothing here, and why.
 const WITHOUT_EFFECT: &[(&str, &str)] = &[
-    ("allow-metric-labels", NOT_YET),
-    ("allow-metric-labels-manifest", NOT_YET),
     ("cloud-config", NO_CLOUD),
     ("cloud-provider", NO_CLOUD),
     ("cluster-name", NO_CLOUD),
@@ -32,11 +31,9 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ),
     ("configure-cloud-routes", NO_CLOUD),
     ("contention-profiling", GO),
-    ("disable-http2-serving", NOT_YET),
     ("emulated-version", ONE_VERSION),
     ("external-cloud-volume-plugin", NO_CLOUD),
     ("flex-volume-plugin-dir", "FlexVolume drivers, deprecated since Kubernetes 1.23, are not run"),
-    ("http2-max-streams-per-connection", NOT_YET),
     ("kube-api-content-type", "requests are JSON"),
     ("log-flush-frequency", UNBUFFERED),
     ("log-json-info-buffer-size", UNBUFFERED),
@@ -46,8 +43,6 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
         "min-resync-period",
         "caches are not delivered again: what a controller read wakes it, and it says itself when to come back",
     ),
-    ("permit-address-sharing", NOT_YET),
-    ("permit-port-sharing", NOT_YET),
     (
         "pv-recycler-pod-template-filepath-hostpath",
         "recycling, deprecated since Kubernetes 1.15, uses the built-in pod",
@@ -57,9 +52,7 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
         "recycling, deprecated since Kubernetes 1.15, uses the built-in pod",
     ),
     ("route-reconciliation-period", NO_CLOUD),
-    ("show-hidden-metrics-for-version", NOT_YET),
-    ("tls-curve-preferences", NOT_YET),
-    ("tls-sni-cert-key", NOT_YET),
+    ("show-hidden-metrics-for-version", "no metric is hidden"),
 ];
 
 /// One flag of kube-controller-manager.
@@ -105,6 +98,12 @@ impl Flag {
         if self.name == "cloud-provider" && !matches!(value, "" | "external") {
             return Err(format!(
                 "--cloud-provider={value}: Kubernetes has no cloud providers of its own any more; expected external, or nothing"
+            ));
+        }
+        if self.name == "show-hidden-metrics-for-version" && !matches!(value, "" | PREVIOUS) {
+            return Err(format!(
+                "--{}={value}: expected {PREVIOUS}, the release before, or nothing",
+                self.name
             ));
         }
         let kind = match self.kind {
@@ -164,6 +163,8 @@ mod tests {
             ("cloud-provider", "external", true),
             ("cloud-provider", "", true),
             ("cloud-provider", "aws", false),
+            ("show-hidden-metrics-for-version", "1.35", true),
+            ("show-hidden-metrics-for-version", "1.34", false),
         ] {
             assert_eq!(find(name).unwrap().check(value).is_ok(), good, "{name}={value}");
         }

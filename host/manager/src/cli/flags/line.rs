@@ -154,6 +154,15 @@ impl Split {
                 Some(arg) if matches!(arg.get_action(), ArgAction::Help | ArgAction::Version) => {
                     return Err(at(format!("{name} is for the command line alone")));
                 }
+                // Commas are not between its values but in them.
+                Some(arg)
+                    if matches!(arg.get_action(), ArgAction::Append)
+                        && arg.get_value_delimiter().is_none() =>
+                {
+                    for item in entry.items {
+                        self.add_known(arg, &name, Some(item)).map_err(at)?;
+                    }
+                }
                 Some(arg) => self.add_known(arg, &name, Some(entry.value)).map_err(at)?,
                 None => self.given.add(name, entry.value),
             }
@@ -205,6 +214,8 @@ mod tests {
         number: i32,
         #[arg(long, value_delimiter = ',')]
         list: Vec<String>,
+        #[arg(long)]
+        pair: Vec<String>,
         #[arg(short, long, default_value_t = 0)]
         v: u8,
     }
@@ -249,7 +260,11 @@ mod tests {
 
     #[test]
     fn the_command_line_wins_over_the_file() {
-        let entry = |name: &str, value: &str| Entry { name: name.into(), value: value.into() };
+        let entry = |name: &str, value: &str| Entry {
+            name: name.into(),
+            value: value.into(),
+            items: value.split(';').map(str::to_owned).collect(),
+        };
         let words = ["--number=1", "-v4", "--other=line"].map(str::to_owned).to_vec();
         let mut split = split(&Flags::command(), words).unwrap();
         let entries = vec![
@@ -257,22 +272,24 @@ mod tests {
             entry("v", "9"),
             entry("other", "file"),
             entry("list", "x,y"),
+            entry("pair", "a,b;c,d"),
             entry("switch", "true"),
             entry("more_of", "z"),
         ];
         let origin = split.add_file(&Flags::command(), "f.yaml".into(), entries).unwrap();
-        assert_eq!(origin.names, ["list", "more-of", "switch"].map(str::to_owned).into());
+        assert_eq!(origin.names, ["list", "more-of", "pair", "switch"].map(str::to_owned).into());
         let (args, given) = split.finish();
         let some = Flags::parse_from(["some".to_owned()].into_iter().chain(args));
         assert_eq!((some.number, some.v, some.switch), (1, 4, true));
         assert_eq!(some.list, ["x", "y"]);
+        assert_eq!(some.pair, ["a,b", "c,d"]);
         assert_eq!((given.get("other"), given.get("more-of")), (Some("line"), Some("z")));
     }
 
     #[test]
     fn a_file_cannot_ask_for_help_or_for_another_file() {
         for (name, wanted) in [("config", "cannot name another"), ("help", "for the command line alone")] {
-            let entry = Entry { name: name.into(), value: "true".into() };
+            let entry = Entry { name: name.into(), value: "true".into(), items: vec!["true".into()] };
             let mut command = Flags::command();
             command.build();
             let error = Split::default().add_file(&command, "f.yaml".into(), vec![entry]).unwrap_err();

@@ -14,13 +14,46 @@ use parking_lot::Mutex;
 use super::{SigningKeys, certificate, key::Identity, token, unavailable};
 use crate::{
     clock::SharedClock,
-    contract::{Failure, SignWhat},
+    contract::{Failure, LookupRule, Manifest, SignWhat},
     entropy::Entropy,
 };
 
 /// Names of the flags of a key: its own file, and that of its certificate.
 pub fn flags(key: &str) -> [String; 2] {
     [format!("{key}-key-file"), format!("{key}-cert-file")]
+}
+
+/// What contradicts itself in the flags of a module's keys: one file of a pair
+/// where the module needs both, or a key for everything (`NAME`) beside one for
+/// something (`NAME-…`), of which nobody could tell which counts. A module says
+/// that it needs a pair by having both flags as options.
+pub fn contradictions(manifest: &Manifest, given: impl Fn(&str) -> bool) -> Vec<String> {
+    let declared = manifest.lookups.iter().filter_map(|rule| match rule {
+        LookupRule::Sign(key) => Some(key.as_str()),
+        _ => None,
+    });
+    let declared: Vec<&str> = declared.collect();
+    let has_option = |name: &String| manifest.options.iter().any(|option| option.name == *name);
+    let any = |key: &str| flags(key).iter().any(|flag| given(flag));
+    let mut found = Vec::new();
+    for key in &declared {
+        let [private, certificate] = flags(key);
+        let pair = has_option(&private) && has_option(&certificate);
+        match (given(&private), given(&certificate)) {
+            (true, false) if pair => found.push(format!("--{private} is given without --{certificate}")),
+            (false, true) => found.push(format!("--{certificate} is given without --{private}")),
+            _ => {}
+        }
+        let part_of = |other: &&&str| other.strip_prefix(*key).is_some_and(|rest| rest.starts_with('-'));
+        if any(key)
+            && let Some(part) = declared.iter().filter(part_of).find(|part| any(part))
+        {
+            found.push(format!(
+                "cannot specify --{key}-{{cert,key}}-file and --{part}-{{cert,key}}-file at the same time"
+            ));
+        }
+    }
+    found
 }
 
 /// The keys that flags name.

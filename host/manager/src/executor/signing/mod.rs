@@ -45,7 +45,7 @@ mod tests;
 mod token;
 
 pub use certificate::{Certificate, Subject};
-pub use files::{KeyFiles, flags};
+pub use files::{KeyFiles, contradictions, flags};
 
 use crate::contract::{Failure, SignWhat};
 
