@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use super::{
@@ -18,6 +19,8 @@ pub(super) struct File {
     pub hash: String,
     /// The module in it, once it was loaded.
     pub module: Option<Module>,
+    /// How long that took: next to nothing if it had been compiled before.
+    pub took: Duration,
     /// How far it has come, since when, and what is wrong with it.
     pub stage: Stage,
     pub since: jiff::Timestamp,

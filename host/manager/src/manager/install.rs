@@ -66,7 +66,7 @@ impl Manager {
                 Ok(_) = admitted.wait_for(|admitted| *admitted), if !self.admission.is_placed() => {
                     let waiting = self.files.lock().waiting();
                     for (path, hash) in waiting {
-                        self.place(&path, &hash, Duration::ZERO);
+                        self.place(&path, &hash);
                     }
                     self.admission.set_placed();
                 }
@@ -96,7 +96,7 @@ impl Manager {
                     self.stop_controller(&name, &path);
                     let heir = self.files.lock().heir(&name);
                     if let Some((path, hash)) = heir {
-                        self.place(&path, &hash, Duration::ZERO);
+                        self.place(&path, &hash);
                     }
                 }
                 self.warn_if_empty();
@@ -196,10 +196,10 @@ impl Manager {
         let Some(file) = files.current(path, hash) else { return };
         match result {
             Ok(module) => {
-                file.module = Some(module);
+                (file.module, file.took) = (Some(module), took);
                 drop(files);
                 if self.admission.is_placed() {
-                    self.place(path, hash, took);
+                    self.place(path, hash);
                 }
             }
             Err(error) => {
@@ -228,12 +228,12 @@ impl Manager {
 
     /// Finds a loaded module its place: start it, put it in the place of an
     /// older version, or leave it out and say why.
-    fn place(self: &Arc<Self>, path: &Path, hash: &str, took: Duration) {
-        let (module, running) = {
+    fn place(self: &Arc<Self>, path: &Path, hash: &str) {
+        let (module, took, running) = {
             let mut files = self.files.lock();
             let Some(file) = files.current(path, hash) else { return };
             let Some(module) = file.module.clone() else { return };
-            (module, file.runs.clone())
+            (module, file.took, file.runs.clone())
         };
         let manifest = module.manifest().clone();
         let name = manifest.name.clone();
