@@ -17,6 +17,9 @@ use crate::sets::Sets;
 use crate::view::{Deployment, DeploymentStatus, Pod, ReplicaSet};
 use crate::{history, recreate, rolling, scale, status, writes};
 
+/// Why a ReplicaSet could not be made, to events and conditions.
+const CREATE_ERROR: &str = "ReplicaSetCreateError";
+
 /// One reconcile of the Deployment of the key.
 pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     let Some(deployment) = ctx.primary::<Deployment>()? else { return Ok(Plan::new()) };
@@ -195,10 +198,13 @@ impl<'a, 'b> Sync<'a, 'b> {
     /// Makes sure that there is a ReplicaSet with the current template, unless
     /// it must be waited for.
     fn create_current(&mut self) -> Result<()> {
-        if self.sets.new.is_some() {
+        let creation = Creation::of(self.ctx, self.deployment);
+        if let Some(new) = &self.sets.new {
+            // There it is, although its creation failed: the answer was lost.
+            let name = new.name.clone();
+            self.tell_failure(&creation, &name);
             return Ok(());
         }
-        let creation = Creation::of(self.ctx, self.deployment);
         match creation.name(self.status.collision_count)? {
             Name::Free { name, hash, collisions } => {
                 self.status.collision_count = collisions;
@@ -225,23 +231,29 @@ impl<'a, 'b> Sync<'a, 'b> {
     fn note_creation(&mut self, creation: &Creation<'_, '_>, name: &str) {
         let judged = status::deadline(&self.deployment.spec).is_some();
         let now = self.ctx.now();
-        if let Some(failure) = creation.failure(name) {
-            const REASON: &str = "ReplicaSetCreateError";
-            let message = format!("Failed to create new replica set {name:?}: {}", failure.message);
-            let about = About::of::<Deployment, _>(&self.deployment.metadata);
-            self.plan.event(about.warning(REASON, message.as_str()));
-            if judged {
-                // Written before the next attempt, which may fail as well.
-                let failed = status::progressing("False", REASON, message, now);
-                condition::set(&mut self.first.conditions, failed.clone());
-                condition::set(&mut self.status.conditions, failed);
-            }
+        if let Some(message) = self.tell_failure(creation, name)
+            && judged
+        {
+            // Written before the next attempt, which may fail as well.
+            let failed = status::progressing("False", CREATE_ERROR, message, now);
+            condition::set(&mut self.first.conditions, failed.clone());
+            condition::set(&mut self.status.conditions, failed);
         }
         if judged {
             let message = format!("Created new replica set {name:?}");
             let created = status::progressing("True", "NewReplicaSetCreated", message, now);
             condition::set(&mut self.status.conditions, created);
         }
+    }
+
+    /// Tells of a failure of the last attempt to make the ReplicaSet of this
+    /// name; gives the text.
+    fn tell_failure(&mut self, creation: &Creation<'_, '_>, name: &str) -> Option<String> {
+        let failure = creation.failure(name)?;
+        let message = format!("Failed to create new replica set {name:?}: {}", failure.message);
+        let about = About::of::<Deployment, _>(&self.deployment.metadata);
+        self.plan.event(about.warning(CREATE_ERROR, message.as_str()));
+        Some(message)
     }
 
     /// Writes the ReplicaSets that are to change; before that, what must be

@@ -12,10 +12,12 @@ pub fn scale_down_old(bounds: &Bounds, sets: &mut Sets) -> bool {
     changed
 }
 
-/// Whether an old one says that it has pods. Terminating pods are not among
-/// them: they have to be looked at as well.
+/// Whether an old one says that it has pods, terminating ones included. It may
+/// not know of these yet, or not count them: they have to be looked at as well.
+/// Both must agree that none is left: a pod that has ended and is about to be
+/// removed would still be beside the new ones otherwise.
 pub fn old_have_pods(sets: &Sets) -> bool {
-    sets.old.iter().any(|set| set.actual() > 0)
+    sets.old.iter().any(|set| set.actual() > 0 || set.terminating().is_some_and(|pods| pods > 0))
 }
 
 /// Those whose pods have to be gone.
@@ -31,7 +33,7 @@ pub fn scale_up_new(bounds: &Bounds, sets: &mut Sets) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sets::made::{set, set_with, sizes};
+    use crate::sets::made::{counting, set, set_with, sizes};
 
     const BOUNDS: Bounds = Bounds { replicas: 3, surge: 0, unavailable: 0, rolling: false };
 
@@ -53,5 +55,13 @@ mod tests {
     fn empty_ones_have_no_pods() {
         assert!(!old_have_pods(&Sets { new: Some(set("b", 3, 2)), old: vec![set_with("a", 0, 0, 1)] }));
         assert!(!old_have_pods(&Sets::default()));
+    }
+
+    #[test]
+    fn terminating_pods_are_waited_for_as_long_as_they_are_counted() {
+        for (terminating, waits) in [(Some(2), true), (Some(0), false), (None, false)] {
+            let old = counting(set_with("a", 0, 0, 1), terminating);
+            assert_eq!(old_have_pods(&Sets { new: None, old: vec![old] }), waits, "{terminating:?}");
+        }
     }
 }

@@ -196,6 +196,16 @@ pub(crate) mod made {
         set
     }
 
+    /// Says so many terminating pods.
+    pub fn counting(mut set: Set, terminating: Option<i64>) -> Set {
+        let seen = set.seen.as_ref().unwrap();
+        let mut view = (**seen).clone();
+        view.status.observed_generation = 1;
+        view.status.terminating_replicas = terminating;
+        set.seen = Some(Object::new(seen.reference(), view));
+        set
+    }
+
     /// Notes a Deployment's size.
     pub fn noted(mut set: Set, desired: i64, most: i64) -> Set {
         set.annotations.insert(DESIRED_REPLICAS.to_owned(), desired.to_string());

@@ -183,7 +183,7 @@ impl<'a> Run<'a> {
                 }
                 drop(span);
                 let mut acted = Acted::nothing();
-                if let Ending::Done(head) = &ending {
+                if let Ending::Done(head) | Ending::Unheard(head, _) = &ending {
                     let version = &head.metadata.resource_version;
                     acted.written = true;
                     acted.no_op = !version.is_empty() && before.as_ref() == Some(version);
@@ -205,6 +205,9 @@ impl<'a> Run<'a> {
         };
         let error = match &ending {
             Ending::Done(_) => String::new(),
+            Ending::Unheard(_, failure) => {
+                format!("took effect, but the answer was lost: {}", failure.message)
+            }
             Ending::Failed(failure) => format!("{} {}: {}", failure.status, failure.reason, failure.message),
             Ending::Unknown(reason) => format!("unknown: {reason}"),
             Ending::Halted => "not sent: this process does not lead".to_owned(),
@@ -229,7 +232,7 @@ impl<'a> Run<'a> {
                 .on_success
                 .iter()
                 .for_each(|event| self.record(event, fill_in(&event.message, &name, ""))),
-            Ending::Failed(failure) => {
+            Ending::Unheard(_, failure) | Ending::Failed(failure) => {
                 let message = |event: &Event| fill_in(&event.message, &name, &failure.message);
                 action.on_failure.iter().for_each(|event| self.record(event, message(event)));
                 acted.result = Some(ActionOutcome::Failed(failure));

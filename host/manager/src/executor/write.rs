@@ -32,6 +32,10 @@ const DRAWS: u32 = 8;
 pub(super) enum Ending {
     /// It took effect; what the answer (or a later look) said of the object.
     Done(Box<Head>),
+    /// It took effect, as a look shows, but its answer was lost: to the module
+    /// that is a failure, as it is to any client, and the cache will show it what
+    /// has become of it.
+    Unheard(Box<Head>, Failure),
     /// It did not.
     Failed(Failure),
     /// Nobody can tell.
@@ -44,7 +48,7 @@ impl Ending {
     /// In a word, for metrics.
     pub(super) fn word(&self) -> &'static str {
         match self {
-            Self::Done(_) => "done",
+            Self::Done(_) | Self::Unheard(..) => "done",
             Self::Failed(_) => "failed",
             Self::Unknown(_) => "unknown",
             Self::Halted => "halted",
@@ -160,7 +164,8 @@ impl<'a> Write<'a> {
         {
             return Ending::Done(Box::default());
         }
-        let (mut attempt, mut draws, mut lost) = (1, 1, false);
+        let (mut attempt, mut draws) = (1, 1);
+        let mut lost: Option<Failure> = None;
         loop {
             let request = match self.request() {
                 Ok(request) => request,
@@ -168,35 +173,39 @@ impl<'a> Write<'a> {
             };
             match self.executor.send_write(&request, gate).await {
                 Reply::Done(response) => return Ending::Done(Box::new(Head::parse(&response.body))),
-                Reply::Halted if lost => {
+                Reply::Halted if lost.is_some() => {
                     return Ending::Unknown("the answer was lost, and this process may write no more".into());
                 }
                 Reply::Halted => return Ending::Halted,
                 Reply::Refused(error) => {
                     let taken = error.failure.reason == "AlreadyExists";
-                    if taken && !lost && self.prefix.is_some() && draws < DRAWS {
+                    if taken && lost.is_none() && self.prefix.is_some() && draws < DRAWS {
                         draws += 1;
                         self.draw();
                         continue;
                     }
-                    return self.refused(error, lost).await;
+                    let ending = self.refused(error, lost.is_some()).await;
+                    return match (ending, lost) {
+                        (Ending::Done(head), Some(failure)) => Ending::Unheard(head, failure),
+                        (ending, _) => ending,
+                    };
                 }
                 Reply::Broken(error) => {
                     // Most likely nothing was done. Saying so is only safe after a look.
                     return match self.settle(true).await {
-                        Settled::Done(head) => Ending::Done(head),
+                        Settled::Done(head) => Ending::Unheard(head, error.failure),
                         Settled::Repeat => Ending::Failed(error.failure),
                         Settled::Unknown => Ending::Unknown(error.to_string()),
                     };
                 }
                 Reply::Lost(error) => {
-                    lost = true;
                     let last = attempt >= ATTEMPTS;
                     match self.settle(last).await {
-                        Settled::Done(head) => return Ending::Done(head),
+                        Settled::Done(head) => return Ending::Unheard(head, error.failure),
                         Settled::Repeat if !last => {}
                         Settled::Repeat | Settled::Unknown => return Ending::Unknown(error.to_string()),
                     }
+                    lost = Some(error.failure);
                     sleep(pause(attempt)).await;
                     attempt += 1;
                 }

@@ -270,6 +270,26 @@ impl Kit {
         self.run(vec![step(vec![action])]).await
     }
 
+    /// An action that tells of its success and its failure, about the primary.
+    pub(super) fn telling(&self, action: Action) -> Action {
+        let event = |reason: &str, message: &str| Event {
+            about: EventTarget {
+                resource: self.things,
+                namespace: "ns".into(),
+                name: "primary".into(),
+                uid: "owner".into(),
+            },
+            kind: EventKind::Warning,
+            reason: reason.into(),
+            message: message.into(),
+        };
+        Action {
+            on_success: Some(event("Created", "made {name} {x}")),
+            on_failure: Some(event("FailedCreate", "no {name}: {message}")),
+            ..action
+        }
+    }
+
     /// `METHOD path` of all requests so far.
     pub(super) fn lines(&self) -> Vec<String> {
         self.asked.lock().iter().map(Asked::line).collect()

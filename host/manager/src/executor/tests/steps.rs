@@ -174,22 +174,7 @@ async fn events_tell_of_success_and_failure() {
         }
     });
     kit.cache.put(1, "primary", "owner", 5);
-    let event = |reason: &str, message: &str| Event {
-        about: EventTarget {
-            resource: kit.things,
-            namespace: "ns".into(),
-            name: "primary".into(),
-            uid: "owner".into(),
-        },
-        kind: EventKind::Warning,
-        reason: reason.into(),
-        message: message.into(),
-    };
-    let action = Action {
-        on_success: Some(event("Created", "made {name} {x}")),
-        on_failure: Some(event("FailedCreate", "no {name}: {message}")),
-        ..kit.action("web", create(json!({})))
-    };
+    let action = kit.telling(kit.action("web", create(json!({}))));
     kit.run(vec![step(vec![action.clone()]), step(vec![action])]).await;
     while kit.events.lock().len() < 2 {
         tokio::time::sleep(Duration::from_millis(5)).await;

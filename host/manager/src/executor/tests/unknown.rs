@@ -1,6 +1,9 @@
 //! Answers that were lost on the way.
 
-use std::collections::{HashMap, hash_map::Entry};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 
@@ -71,7 +74,7 @@ async fn a_create_with_a_lost_answer_makes_one_object() {
     for (losses, does) in [(1, true), (2, true), (1, false), (2, false)] {
         let kit = Kit::new(keeper(losses, does, &[]));
         let executed = kit.act(kit.action("", create(json!({"generateName": "web-"})))).await;
-        assert!(!executed.failed && executed.writes == 1, "{losses} {does}: {executed:?}");
+        assert_eq!((executed.failed, executed.writes), (does, 1), "{losses} {does}: {executed:?}");
         let names: std::collections::HashSet<String> = kit
             .asked
             .lock()
@@ -92,8 +95,9 @@ async fn a_create_with_a_lost_answer_makes_one_object() {
 #[tokio::test(start_paused = true)]
 async fn a_create_that_never_gets_an_answer_is_looked_for() {
     let kit = Kit::new(keeper(3, true, &[]));
-    assert!(!kit.act(kit.action("", create(json!({"generateName": "web-"})))).await.failed);
+    let executed = kit.act(kit.action("", create(json!({"generateName": "web-"})))).await;
     assert_eq!((count(&kit, "POST"), count(&kit, "GET")), (3, 1));
+    assert!(executed.failed && executed.writes == 1, "it is there, but no answer said so: {executed:?}");
 
     let kit = Kit::new(keeper(99, false, &[]));
     let executed = kit.act(kit.action("", create(json!({"generateName": "web-"})))).await;
@@ -144,7 +148,7 @@ async fn a_delete_with_a_lost_answer_is_done_once_it_is_gone() {
         let kit = Kit::new(keeper(1, does, &[thing("a", "u", 7)]));
         kit.cache.put(1, "a", "u", 7);
         let executed = kit.act(kit.as_seen(1, "a", delete())).await;
-        assert!(!executed.failed, "{executed:?}");
+        assert_eq!(executed.failed, does, "{executed:?}");
         assert_eq!(count(&kit, "DELETE"), deletes);
         assert_eq!(executed.barriers.len(), 1);
     }
@@ -157,7 +161,7 @@ async fn a_change_with_a_lost_answer_is_compared() {
         let kit = Kit::new(keeper(1, does, &[thing("a", "u", 7)]));
         kit.cache.put(1, "a", "u", 7);
         let executed = kit.act(kit.as_seen(1, "a", patch(PatchKind::Merge, body.clone()))).await;
-        assert!(!executed.failed, "{executed:?}");
+        assert_eq!(executed.failed, does, "{executed:?}");
         assert_eq!(count(&kit, "PATCH"), patches);
     }
     // The object has moved on and does not show it: nobody can tell.
@@ -193,4 +197,23 @@ async fn a_late_timeout_counts_as_lost() {
     });
     assert!(!kit.act(kit.action("a", create(json!({})))).await.failed);
     assert_eq!(count(&kit, "POST"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_took_effect_without_an_answer_is_a_failure_to_the_module() {
+    for (losses, does, events) in
+        [(1, true, ["FailedCreate"]), (1, false, ["Created"]), (0, true, ["Created"])]
+    {
+        let kit = Kit::new(keeper(losses, does, &[]));
+        let executed = kit.act(kit.telling(kit.action("web", create(json!({}))))).await;
+        assert_eq!(executed.barriers.len(), 1, "the cache is to show it before the next reconcile");
+        let failed = losses > 0 && does;
+        assert_eq!(
+            matches!(&executed.results[..], [result] if matches!(result.result, ActionOutcome::Failed(_))),
+            failed
+        );
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let reasons: Vec<Value> = kit.events.lock().iter().map(|event| event["reason"].clone()).collect();
+        assert_eq!(reasons, events, "{losses} {does}");
+    }
 }
