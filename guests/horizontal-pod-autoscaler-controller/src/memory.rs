@@ -24,6 +24,14 @@ pub struct Memory {
     pub added: Vec<Sample>,
     /// Replicas that were taken away.
     pub removed: Vec<Sample>,
+    /// How often in a row another writer of the size was quicker.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub conflicts: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Milliseconds since 1970.

@@ -28,9 +28,41 @@ struct Look<'a> {
     memory: Memory,
     plan: Plan,
     behavior: Option<Behavior>,
-    /// Why the size that this look found before could not be set. Then it looks
-    /// once more, only to say so in a status that is whole.
-    refused: Option<&'a str>,
+    before: Before<'a>,
+}
+
+/// What became of the size that the look before found. After a failure there is
+/// another look at once, which does not tell again of what the first one told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before<'a> {
+    /// It was set, or needed no setting.
+    Set,
+    /// Another writer was quicker: it is set anew.
+    Conflict,
+    /// It was refused, for this reason: told in a status that is whole.
+    Refused(&'a str),
+}
+
+impl<'a> Before<'a> {
+    /// After that many conflicts in a row one counts as a refusal, as with
+    /// client-go's `retry.DefaultRetry`.
+    const CONFLICTS: u32 = 5;
+
+    fn read(ctx: &Ctx<'a>, memory: &mut Memory) -> Self {
+        let Some(failure) = ctx.failures(SCALE).next() else {
+            memory.conflicts = 0;
+            return Self::Set;
+        };
+        memory.not_scaled();
+        if failure.status == 409 {
+            memory.conflicts = memory.conflicts.saturating_add(1);
+            if memory.conflicts < Self::CONFLICTS {
+                return Self::Conflict;
+            }
+        }
+        memory.conflicts = 0;
+        Self::Refused(&failure.message)
+    }
 }
 
 /// Looks at an autoscaler, if it is time to.
@@ -44,9 +76,8 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     let period = period.max(Duration::from_millis(1));
     let mut memory = Memory::read(ctx.state());
     let now = ctx.now();
-    let refused = ctx.failures(SCALE).next().map(|failure| failure.message.as_str());
-    let looked = if refused.is_some() {
-        memory.not_scaled();
+    let before = Before::read(ctx, &mut memory);
+    let looked = if before != Before::Set {
         memory.last
     } else {
         let last = memory.last.max(autoscaler.metadata.creation_timestamp.map_or(0, millis));
@@ -64,11 +95,15 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
         memory,
         plan: Plan::new(),
         behavior: autoscaler.spec.behavior.as_ref().map(Behavior::read),
-        refused,
+        before,
         autoscaler: &autoscaler,
     };
     look.look(ctx)?;
     Ok(look.end(looked, period))
+}
+
+fn new_size(wanted: i32, reason: &str) -> String {
+    format!("New size: {wanted}; reason: {reason}")
 }
 
 fn after(last: i64, period: Duration) -> Time {
@@ -90,7 +125,7 @@ impl Look<'_> {
 
     /// Tells of a fault, unless the look before told of it.
     fn warn(&mut self, reason: &str, message: impl Into<String>) {
-        if self.refused.is_none() {
+        if self.before == Before::Set {
             self.plan.event(self.about.warning(reason, message));
         }
     }
@@ -156,8 +191,10 @@ impl Look<'_> {
             }
         };
         self.status.current_replicas = current;
-        match self.refused {
-            Some(why) if wanted != current => {
+        match self.before {
+            Before::Refused(why) if wanted != current => {
+                let told = format!("{}; error: {why}", new_size(wanted, &reason));
+                self.plan.event(self.about.warning("FailedRescale", told));
                 let message = format!("the HPA controller was unable to update the target scale: {why}");
                 self.set(ABLE, false, "FailedUpdateScale", message);
             }
@@ -288,7 +325,6 @@ impl Look<'_> {
     fn scale(&mut self, resource: u32, current: i32, wanted: i32, reason: &str) {
         let autoscaler = self.autoscaler;
         let meta = &autoscaler.metadata;
-        let size = format!("New size: {wanted}; reason: {reason}");
         let write = Action::merge(
             resource,
             &meta.namespace,
@@ -299,8 +335,7 @@ impl Look<'_> {
             write
                 .subresource("scale")
                 .tag(SCALE)
-                .on_success(self.about.normal("SuccessfulRescale", size.clone()))
-                .on_failure(self.about.warning("FailedRescale", [&size, "; error: {message}"].concat())),
+                .on_success(self.about.normal("SuccessfulRescale", new_size(wanted, reason))),
         );
         let message = format!("the HPA controller was able to update the target scale to {wanted}");
         self.set(ABLE, true, "SucceededRescale", message);
