@@ -2,7 +2,7 @@
 //! slices have.
 
 use coxswain_sdk::contract::ActionOutcome;
-use coxswain_sdk::endpoints::draft::{Draft, Owner, deletion, recycle};
+use coxswain_sdk::endpoints::draft::{Draft, Owner, Prefix, deletion, recycle};
 use coxswain_sdk::endpoints::pack::{self, Packed, pack};
 use coxswain_sdk::endpoints::port::PortKey;
 use coxswain_sdk::endpoints::slice;
@@ -40,6 +40,11 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     let reference = OwnerReference::controller(ENDPOINTS, &meta.name, &meta.uid);
     let owner = Owner { namespace: &meta.namespace, name: &meta.name, reference: &reference };
     let Packed { mut drafts, mut doomed, .. } = pack_all(&endpoints, slices, desired, limit);
+    // kube-controller-manager replaces a slice as a whole, and repeats the prefix of
+    // the name only in one that it meant to make.
+    for draft in &mut drafts {
+        draft.prefix = if draft.seen.is_some() { Prefix::Dropped } else { Prefix::Given };
+    }
     recycle(&mut drafts, &mut doomed, |_| true);
     if meta.is_deleting() || memory.namespace_terminating {
         drafts.retain(|draft| draft.seen.is_some());

@@ -30,6 +30,21 @@ pub struct Draft<A> {
     pub labels: StringMap,
     /// Annotations, of those that are kept in step.
     pub annotations: StringMap,
+    /// What a change makes of the prefix of its name.
+    pub prefix: Prefix,
+}
+
+/// The `generateName` of a slice once it was changed. It means nothing any more
+/// then, but those who compare slices see it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prefix {
+    /// As it is.
+    #[default]
+    Kept,
+    /// None.
+    Dropped,
+    /// As in a slice just made.
+    Given,
 }
 
 /// Who slices belong to.
@@ -59,12 +74,21 @@ impl<A: Annotations> Draft<A> {
             labels: slice.metadata.labels.clone(),
             annotations: slice.metadata.annotations.to_map(),
             seen: Some(slice.clone()),
+            prefix: Prefix::Kept,
         }
     }
 
     /// A new slice without endpoints.
     pub fn new(family: Family, ports: Vec<Port>, labels: StringMap) -> Self {
-        Self { seen: None, family, ports, endpoints: Vec::new(), labels, annotations: StringMap::new() }
+        Self {
+            seen: None,
+            family,
+            ports,
+            endpoints: Vec::new(),
+            labels,
+            annotations: StringMap::new(),
+            prefix: Prefix::Kept,
+        }
     }
 
     /// The write: a creation, or a patch of what differs; None if nothing does.
@@ -76,6 +100,11 @@ impl<A: Annotations> Draft<A> {
         }
         let mut body = Map::new();
         let mut metadata = Map::new();
+        match self.prefix {
+            Prefix::Kept => None,
+            Prefix::Dropped => metadata.insert("generateName".to_owned(), Value::Null),
+            Prefix::Given => metadata.insert("generateName".to_owned(), json!(prefix(owner.name))),
+        };
         for field in ["labels", "annotations", "ownerReferences"] {
             if let Some(change) = patch.remove(field) {
                 metadata.insert(field.to_owned(), change);
