@@ -7,6 +7,7 @@ mod eviction;
 mod limits;
 mod pods;
 mod quota;
+mod quota_scopes;
 mod storage;
 
 pub use eviction::check_eviction;

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::refused;
-use crate::kinds::resources::{pod_total, qos, quantity};
-use crate::kinds::value::{child, empty, entries, int, items, set, text};
+use super::{quota_scopes::in_scope, refused};
+use crate::kinds::resources::{pod_total, quantity};
+use crate::kinds::value::{child, entries, int, items, set, text};
 use crate::rest::strategy::{Ctx, Kind};
 use crate::schema::Quantity;
 use crate::status::Status;
@@ -254,41 +254,4 @@ fn constraints(kind: &Kind, quota: &Value, limited: &[&String], pod: &Value) -> 
     let name = text(&quota["metadata"], "name");
     let why = format!("failed quota: {name}: must specify {}", shown.join("; "));
     Err(refused(kind, pod, &why))
-}
-
-/// Whether the scopes of a quota take in an object; only pods and claims have scopes.
-fn in_scope(quota: &Value, kind: &Kind, object: &Value) -> bool {
-    let spec = &quota["spec"];
-    if empty(&spec["scopes"]) && empty(&spec["scopeSelector"]) {
-        return true;
-    }
-    if !kind.group.is_empty() || kind.plural != "pods" {
-        return false;
-    }
-    let pod = &object["spec"];
-    let holds = |scope: &str| match scope {
-        "Terminating" => !pod["activeDeadlineSeconds"].is_null(),
-        "NotTerminating" => pod["activeDeadlineSeconds"].is_null(),
-        "BestEffort" => qos(pod) == "BestEffort",
-        "NotBestEffort" => qos(pod) != "BestEffort",
-        "CrossNamespacePodAffinity" => false,
-        _ => true,
-    };
-    let simple = items(spec, "scopes").iter().filter_map(Value::as_str).all(holds);
-    let class = text(pod, "priorityClassName");
-    simple
-        && items(&spec["scopeSelector"], "matchExpressions").iter().all(|e| {
-            let scope = text(e, "scopeName");
-            if scope != "PriorityClass" {
-                return holds(scope);
-            }
-            let listed = items(e, "values").iter().any(|v| v == class);
-            match text(e, "operator") {
-                "In" => listed,
-                "NotIn" => !listed,
-                "Exists" => !class.is_empty(),
-                "DoesNotExist" => class.is_empty(),
-                _ => false,
-            }
-        })
 }

@@ -194,13 +194,14 @@ fn amounts(out: &mut Vec<FieldError>, parent: &Value, key: &str, path: &str) {
     }
 }
 
-const SCOPES: [&str; 6] = [
+const SCOPES: [&str; 7] = [
     "Terminating",
     "NotTerminating",
     "BestEffort",
     "NotBestEffort",
     "PriorityClass",
     "VolumeAttributesClass",
+    "CrossNamespacePodAffinity",
 ];
 
 /// Whether a scope says anything about a resource.
@@ -334,5 +335,35 @@ pub(super) fn quota() -> Spec {
             vec![name(object), json!(requests.join(", ")), json!(limits.join(", ")), age(object, now)]
         }),
         ..Spec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_has_scopes_that_fit_what_it_limits() {
+        let cases: [(&str, &str, &[&str]); 9] = [
+            ("Terminating", "pods", &[]),
+            ("NotBestEffort", "limits.cpu", &[]),
+            ("PriorityClass", "memory", &[]),
+            ("CrossNamespacePodAffinity", "pods", &[]),
+            ("VolumeAttributesClass", "requests.storage", &[]),
+            ("BestEffort", "cpu", &["unsupported scope applied to resource"]),
+            ("CrossNamespacePodAffinity", "services", &["unsupported scope applied to resource"]),
+            ("VolumeAttributesClass", "pods", &["unsupported scope applied to resource"]),
+            ("Anything", "pods", &["unsupported scope"]),
+        ];
+        for (scope, resource, want) in cases {
+            let mut found = Vec::new();
+            scopes(&mut found, &json!({ "scopes": [scope], "hard": { resource: "1" } }));
+            let found: Vec<&str> = found.iter().map(|error: &FieldError| error.message.as_str()).collect();
+            assert_eq!(found.len(), want.len(), "{scope} {resource}: {found:?}");
+            assert!(
+                found.iter().zip(want).all(|(error, detail)| error.ends_with(detail)),
+                "{scope} {resource}: {found:?}"
+            );
+        }
     }
 }
