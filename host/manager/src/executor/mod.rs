@@ -13,6 +13,7 @@ mod check;
 mod config;
 mod dead;
 mod effect;
+mod instead;
 mod limits;
 mod lookups;
 mod request;
@@ -42,6 +43,7 @@ use crate::{
     registry::{Registry, is_wildcard},
 };
 use dead::Dead;
+use instead::Unpatchable;
 use limits::Limiter;
 use lookups::Unsent;
 use run::Run;
@@ -120,6 +122,7 @@ struct Shared {
     limiter: Limiter,
     unsent: Unsent,
     dead: Dead,
+    unpatchable: Unpatchable,
 }
 
 impl Executor {
@@ -143,6 +146,7 @@ impl Executor {
             limiter,
             unsent: Unsent::default(),
             dead: Dead::default(),
+            unpatchable: Unpatchable::default(),
         });
         Arc::new(Self { shared, cache, events, entropy })
     }

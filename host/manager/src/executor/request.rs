@@ -220,7 +220,7 @@ fn add_tests(body: &mut Value, precondition: &Precondition) {
 }
 
 /// Fills in apiVersion and kind where a body leaves them out.
-fn type_meta(body: &mut Value, kind: Option<(String, String)>) {
+pub(super) fn type_meta(body: &mut Value, kind: Option<(String, String)>) {
     if let (Some(fields), Some((version, kind))) = (body.as_object_mut(), kind) {
         fields.entry("apiVersion").or_insert(version.into());
         fields.entry("kind").or_insert(kind.into());

@@ -91,7 +91,7 @@ impl Write<'_> {
         self.precondition.uid.as_ref().or(self.uid.as_ref()).is_some_and(|uid| *uid != live.metadata.uid)
     }
 
-    fn still_holds(&self, live: &Head) -> bool {
+    pub(super) fn still_holds(&self, live: &Head) -> bool {
         let holds = |wanted: &Option<String>, live: &str| wanted.as_ref().is_none_or(|wanted| wanted == live);
         holds(&self.precondition.uid, &live.metadata.uid)
             && holds(&self.precondition.resource_version, &live.metadata.resource_version)

@@ -12,6 +12,7 @@ use super::{
     answer::{Head, HeadOwner},
     barrier::Barrier,
     dead::Identity,
+    instead::ended,
     request::{Maker, Precondition, WriteRequest, expand_name, segment},
     send::{Reply, pause},
     settle::Settled,
@@ -125,7 +126,11 @@ impl<'a> Write<'a> {
         }
     }
 
-    fn request(&self) -> Result<WriteRequest, Failure> {
+    pub(super) fn resource(&self) -> &GroupResource {
+        &self.resource
+    }
+
+    pub(super) fn request(&self) -> Result<WriteRequest, Failure> {
         let config = &self.executor.shared.config;
         Maker { field_manager: &config.field_manager }
             .make(
@@ -164,6 +169,9 @@ impl<'a> Write<'a> {
         {
             return Ending::Done(Box::default());
         }
+        if self.is_unpatchable() {
+            return self.update_instead(None, gate).await;
+        }
         let (mut attempt, mut draws) = (1, 1);
         let mut lost: Option<Failure> = None;
         loop {
@@ -184,11 +192,11 @@ impl<'a> Write<'a> {
                         self.draw();
                         continue;
                     }
+                    if self.lacks_verb(&error.failure) {
+                        return self.update_instead(Some(error.failure), gate).await;
+                    }
                     let ending = self.refused(error, lost.is_some()).await;
-                    return match (ending, lost) {
-                        (Ending::Done(head), Some(failure)) => Ending::Unheard(head, failure),
-                        (ending, _) => ending,
-                    };
+                    return ended(ending, lost);
                 }
                 Reply::Broken(error) => {
                     // Most likely nothing was done. Saying so is only safe after a look.

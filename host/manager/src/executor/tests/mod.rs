@@ -1,5 +1,6 @@
 //! The executor against a scripted API server.
 
+mod instead;
 mod kit;
 mod lookups;
 mod steps;
