@@ -81,11 +81,15 @@ fn of_kind(kind: &str) -> &'static [&'static str] {
 fn of_scenario(name: &str) -> &'static [&'static str] {
     match name {
         "attach-detach-csi" => &["persistentvolume-attach-detach-controller"],
-        "bug-101078-gc-broken-crd" | "bug-98040-gc-cluster-child" => &["garbage-collector-controller"],
+        "bug-101078-gc-broken-crd" | "bug-65200-owner-elsewhere" | "bug-98040-gc-cluster-child" => {
+            &["garbage-collector-controller"]
+        }
         "bug-108267-terminating-slice" | "bug-141592-slice-tracker" => ENDPOINTS,
         "bug-108268-toleration-restart" => &["taint-eviction-controller"],
         "bug-118261-podgc-duplicate-env" => &["pod-garbage-collector-controller"],
-        "bug-75788-namespace-discovery" => &["namespace-controller"],
+        "bug-135205-pods-of-lost-node" => &["node-lifecycle-controller"],
+        "bug-75788-namespace-discovery" | "killed-amid-everything" => &["namespace-controller"],
+        "chaos-mirroring-refused" => &["endpointslice-mirroring-controller"],
         "csr-cleaner" => &["certificatesigningrequest-cleaner-controller"],
         "ephemeral-volume" => &["ephemeral-volume-controller", "garbage-collector-controller"],
         "ephemeral-volume-life" => &[
@@ -93,11 +97,13 @@ fn of_scenario(name: &str) -> &'static [&'static str] {
             "garbage-collector-controller",
             "persistentvolumeclaim-protection-controller",
         ],
+        "device-taint-eviction" => &["device-taint-eviction-controller"],
         "endpoints-headless" => &["statefulset-controller"],
         "node-ttl-annotation" => &["ttl-controller"],
         "nodeipam-allocate" | "nodeipam-dual-stack" => &["node-ipam-controller"],
         "pv-protection" => &["persistentvolume-protection-controller"],
         "pvc-protection" => &["persistentvolumeclaim-protection-controller"],
+        "serviceaccount-token-tampered" => &["serviceaccount-token-controller"],
         "serviceaccount-legacy-token" => {
             &["serviceaccount-token-controller", "legacy-serviceaccount-token-cleaner-controller"]
         }
