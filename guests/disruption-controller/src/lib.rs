@@ -47,7 +47,7 @@ impl Controller for DisruptionController {
         Declaration::new("disruption-controller")
             .alias("disruption")
             .version(env!("CARGO_PKG_VERSION"))
-            .state_format(1, &[])
+            .state_format(2, &[])
             .event_component("controllermanager")
             .keys_objects(BUDGETS, &[POD_DISRUPTION_BUDGETS])
             .queue("disruption")

@@ -1,6 +1,10 @@
 //! Pods that several budgets select: the eviction API refuses to evict them.
+//!
+//! As with kube-controller-manager it is a pod that comes or changes that is
+//! told of, not a budget that comes to pods at rest. What was seen of pods and
+//! budgets is kept as a hint; without it all such pods are told of.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use coxswain_sdk::hash::fnv32a;
 use coxswain_sdk::resource::PODS;
@@ -12,17 +16,17 @@ use crate::view::{Budget, Pod};
 
 /// How long further changes may wait: nothing depends on being told at once.
 const TOGETHER_MILLIS: u32 = 1000;
-/// How many pods are remembered, and so told.
+/// How many pods are remembered, and so told of.
 const AT_MOST: usize = 1000;
 
-/// Tells the pods of the namespace of the key that several budgets select.
+/// Tells of the pods of the namespace of the key that several budgets select.
 pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     let mut plan = Plan::new();
-    plan.quiet(TOGETHER_MILLIS);
     let budgets: Vec<Object<Budget>> = ctx.list(Query::all().namespace(&ctx.key().name))?;
     let mut first: BTreeMap<String, String> = BTreeMap::new();
     let mut several: BTreeMap<String, Object<Pod>> = BTreeMap::new();
     if budgets.len() > 1 {
+        plan.quiet(TOGETHER_MILLIS);
         for budget in &budgets {
             let Ok(selector) = Selector::of(budget.spec.selector.as_ref()) else { continue };
             for pod in selected(ctx, budget, &selector)? {
@@ -35,12 +39,11 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
             }
         }
     }
-    let told: BTreeSet<&str> =
-        ctx.state().unwrap_or_default().split(' ').filter(|mark| !mark.is_empty()).collect();
-    let mut marks = Vec::new();
+    let before = ctx.state().map(Seen::read);
+    let mut seen = Seen { budgets: mark(&budgets), pods: BTreeMap::new() };
     for (name, pod) in several.iter().take(AT_MOST) {
-        let mark = format!("{:08x}", fnv32a(pod.metadata.uid.as_bytes()));
-        if !told.contains(mark.as_str()) {
+        let (uid, version) = (fnv32a(pod.metadata.uid.as_bytes()), pod.reference().version);
+        if seen.is_news(before.as_ref(), uid, version) {
             let message = format!(
                 "Pod {:?}/{name:?} matches multiple PodDisruptionBudgets.  Chose {:?} arbitrarily.",
                 pod.metadata.namespace,
@@ -48,8 +51,86 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
             );
             plan.event(About::new(PODS, &pod.metadata).warning("MultiplePodDisruptionBudgets", message));
         }
-        marks.push(mark);
+        seen.pods.insert(uid, version);
     }
-    plan.keep_instead(ctx.state(), marks.join(" "));
+    plan.keep_instead(ctx.state(), seen.text());
     Ok(plan)
+}
+
+/// What tells one set of budgets and their specs from another.
+fn mark(budgets: &[Object<Budget>]) -> u32 {
+    let one = |budget: &Object<Budget>| format!("{} {} ", budget.metadata.uid, budget.metadata.generation);
+    fnv32a(budgets.iter().map(one).collect::<String>().as_bytes())
+}
+
+/// What was seen last.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    /// A mark of the budgets.
+    budgets: u32,
+    /// By a hash of their uids, which versions of pods that several select.
+    pods: BTreeMap<u32, u32>,
+}
+
+impl Seen {
+    /// From state; what cannot be read is left out.
+    fn read(text: &str) -> Self {
+        let mut parts = text.split(' ');
+        let hex = |digits: &str| u32::from_str_radix(digits, 16).ok();
+        let budgets = parts.next().and_then(hex).unwrap_or_default();
+        let pod = |part: &str| {
+            let (uid, version) = part.split_once('.')?;
+            Some((hex(uid)?, version.parse().ok()?))
+        };
+        Self { budgets, pods: parts.filter_map(pod).collect() }
+    }
+
+    /// As state.
+    fn text(&self) -> String {
+        let mut text = format!("{:08x}", self.budgets);
+        for (uid, version) in &self.pods {
+            text.push_str(&format!(" {uid:08x}.{version}"));
+        }
+        text
+    }
+
+    /// Whether a pod that several budgets select has come or changed. One that
+    /// was not among them before may be there because of other budgets.
+    fn is_news(&self, before: Option<&Self>, uid: u32, version: u32) -> bool {
+        let Some(before) = before else { return true };
+        match before.pods.get(&uid) {
+            Some(known) => *known != version,
+            None => before.budgets == self.budgets,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_is_read_as_it_was_written() {
+        let seen =
+            Seen { budgets: 0xe67c_e84b, pods: BTreeMap::from([(7, 1), (0xffff_ffff, 4_000_000_000)]) };
+        assert_eq!(seen.text(), "e67ce84b 00000007.1 ffffffff.4000000000");
+        assert_eq!(Seen::read(&seen.text()), seen);
+        assert_eq!(Seen::read("nonsense x.y 7"), Seen::default());
+    }
+
+    #[test]
+    fn a_budget_that_comes_is_no_news_of_pods_at_rest() {
+        let now = Seen { budgets: 2, pods: BTreeMap::new() };
+        let before = |budgets| Seen { budgets, pods: BTreeMap::from([(7, 1)]) };
+        for (before, uid, version, news) in [
+            (None, 7, 1, true),
+            (Some(before(2)), 7, 1, false),
+            (Some(before(2)), 7, 2, true),
+            (Some(before(2)), 8, 1, true),
+            (Some(before(1)), 8, 1, false),
+            (Some(before(1)), 7, 2, true),
+        ] {
+            assert_eq!(now.is_news(before.as_ref(), uid, version), news, "{before:?} {uid} {version}");
+        }
+    }
 }
