@@ -25,8 +25,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/kubernetes/pkg/apis/core"
+	dra "k8s.io/kubernetes/pkg/apis/resource"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 )
 
 // groupVersions are the ones that a server with default settings offers.
@@ -88,7 +90,15 @@ func main() {
 	write(filepath.Join(to, "docs.json.gz"), g.docs)
 	write(filepath.Join(to, "resources.json.gz"), resources(from))
 	in := &internal{map[string][]any{}}
-	in.structure(reflect.TypeOf(core.PodTemplateSpec{}), reflect.TypeOf(corev1.PodTemplateSpec{}))
+	for internal, published := range map[any]any{
+		&core.PodTemplateSpec{}:          &corev1.PodTemplateSpec{},
+		&core.PersistentVolumeSource{}:   &corev1.PersistentVolumeSource{},
+		&dra.ResourceClaimSpec{}:         &resourcev1.ResourceClaimSpec{},
+		&dra.ResourceClaimTemplateSpec{}: &resourcev1.ResourceClaimTemplateSpec{},
+		&dra.AllocationResult{}:          &resourcev1.AllocationResult{},
+	} {
+		in.structure(reflect.TypeOf(internal).Elem(), reflect.TypeOf(published).Elem())
+	}
 	write(filepath.Join(to, "internal.json.gz"), in.types)
 }
 

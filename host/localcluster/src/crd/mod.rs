@@ -6,7 +6,10 @@
 
 mod columns;
 mod conversion;
+mod definition;
+mod definition_schema;
 mod embedded;
+mod field_path;
 mod names;
 mod rules;
 mod run;
@@ -16,6 +19,7 @@ mod validate;
 
 pub use columns::PrinterColumn;
 pub use conversion::ConversionWebhook;
+pub(crate) use definition::check as check_definition;
 pub use names::{accept, accepted_names};
 pub use run::run;
 pub use structural::Structural;
@@ -26,7 +30,7 @@ use serde_json::Value;
 
 use crate::kinds::value::{entries, flag, items, text};
 use crate::rest::strategy::{Kind, StorageId, Subresource};
-use crate::schema::{self, Decoded, FieldValidation, Notes, schema, strict_error};
+use crate::schema::{self, Body, Decoded, FieldValidation, Notes, schema};
 use crate::status::{FieldError, Status};
 use strategy::Custom;
 
@@ -96,24 +100,15 @@ fn subresources(version: &Value, kind: &str) -> Vec<Subresource> {
 /// Decodes a body as a custom object.
 pub(crate) fn decode(
     kind: &Kind,
-    body: &[u8],
+    body: &Body<'_>,
     api_version: &str,
     given_kind: &str,
     validation: FieldValidation,
 ) -> Result<Decoded, Status> {
-    let missing = |what: &str| {
-        let shown = String::from_utf8_lossy(body);
-        Status::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): Object '{what}' is missing in '{shown}' ({})",
-            kind.kind,
-            schema::summary(body)
-        ))
-    };
     if given_kind.is_empty() {
-        return Err(missing("Kind"));
-    }
-    if api_version.is_empty() {
-        return Err(missing("apiVersion"));
+        let shown = String::from_utf8_lossy(&body.json);
+        let cause = format!("Object 'Kind' is missing in '{shown}'");
+        return Err(schema::unrecognized(&kind.kind, body.sent, &cause));
     }
     if api_version != kind.api_version() {
         return Err(Status::bad_request(format!(
@@ -122,7 +117,7 @@ pub(crate) fn decode(
         )));
     }
     if given_kind != kind.kind {
-        let value: Value = serde_json::from_slice(body).unwrap_or_default();
+        let value: Value = serde_json::from_slice(&body.json).unwrap_or_default();
         let detail = format!("must be {}", kind.kind);
         let error = FieldError::invalid("kind", &given_kind.into(), &detail);
         let name = text(&value["metadata"], "name");
@@ -134,18 +129,13 @@ pub(crate) fn decode(
             kind.version, kind.kind
         ))
     };
-    let (value, repeated) = schema::decode_any(body).map_err(|e| refuse(&e))?;
+    let (value, repeated) = schema::decode_any(&body.json).map_err(|e| refuse(&e))?;
     let (object, notes) = redecode(kind, &value);
     if let Some(error) = notes.type_error {
         return Err(refuse(&error));
     }
     let found: Vec<String> = repeated.into_iter().chain(notes.strict).collect();
-    let warnings = match validation {
-        FieldValidation::Ignore => Vec::new(),
-        FieldValidation::Warn => found,
-        FieldValidation::Strict if found.is_empty() => Vec::new(),
-        FieldValidation::Strict => return Err(refuse(&strict_error(&found))),
-    };
+    let warnings = body.strict(found, validation).map_err(|error| refuse(&error))?;
     Ok(Decoded { object, warnings })
 }
 

@@ -130,10 +130,23 @@ impl Custom {
         }
     }
 
-    fn check(&self, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
+    fn check(&self, sub: &str, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
+        // Stands for the path of the status, which messages leave out.
+        const STATUS: &str = "\u{1}";
         let mut out = Vec::new();
         let root = self.structural.root();
-        validate::check(root, new, "", &mut out);
+        if sub == "status" {
+            let schema = &root["properties"]["status"];
+            if schema.is_object() && !new["status"].is_null() {
+                validate::check(schema, &new["status"], STATUS, &mut out);
+            }
+            for error in &mut out {
+                error.field = error.field.replace(STATUS, "status");
+                error.message = error.message.replace(&format!("{STATUS}."), "").replace(STATUS, "");
+            }
+        } else {
+            validate::check(root, new, "", &mut out);
+        }
         if let Some(paths) = &self.scale {
             paths.check(new, &mut out);
         }
@@ -242,7 +255,7 @@ impl Strategy for Custom {
 
     fn validate_create(&self, _ctx: &Ctx<'_>, object: &Value) -> Vec<FieldError> {
         let mut out = meta::create(object, self.namespaced, NameRule::Subdomain);
-        out.extend(self.check(None, object));
+        out.extend(self.check("", None, object));
         out
     }
 
@@ -289,9 +302,9 @@ impl Strategy for Custom {
         Ok(())
     }
 
-    fn validate_update(&self, _ctx: &Ctx<'_>, _sub: &str, old: &Value, new: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, _ctx: &Ctx<'_>, sub: &str, old: &Value, new: &Value) -> Vec<FieldError> {
         let mut out = meta::change(old, new, self.namespaced, true);
-        out.extend(self.check(Some(old), new));
+        out.extend(self.check(sub, Some(old), new));
         out
     }
 

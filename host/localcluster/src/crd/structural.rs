@@ -110,7 +110,7 @@ fn prune_map(
     });
 }
 
-fn prune_value(schema: &Value, value: &mut Value, path: &str, unknown: &mut Vec<String>) {
+pub(super) fn prune_value(schema: &Value, value: &mut Value, path: &str, unknown: &mut Vec<String>) {
     match value {
         Value::Object(map) => prune_map(schema, map, path, false, unknown),
         Value::Array(items) => {

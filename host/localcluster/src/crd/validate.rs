@@ -81,11 +81,13 @@ fn wrong_type(path: &str, wanted: &str, actual: &str, out: &mut Vec<FieldError>)
 
 fn number(schema: &Value, n: f64, value: &Value, path: &str, out: &mut Vec<FieldError>) {
     let bound = |key: &str| schema[key].as_f64();
-    if let Some(min) = bound("minimum") {
-        let exclusive = schema["exclusiveMinimum"] == true;
-        if n < min || (exclusive && n <= min) {
-            let than = if exclusive { "greater than" } else { "greater than or equal to" };
-            let detail = format!("{path} in body should be {than} {}", schema["minimum"]);
+    if let Some(factor) = bound("multipleOf") {
+        // A whole value is measured by the whole part of the factor.
+        if !value.is_f64() && factor < 1.0 {
+            let detail = format!("factor MultipleOf declared for {path} must be positive: 0");
+            out.push(FieldError::invalid(path, &json!(0), &detail));
+        } else if (n / factor).fract() != 0.0 {
+            let detail = format!("{path} in body should be a multiple of {}", schema["multipleOf"]);
             out.push(FieldError::invalid(path, value, &detail));
         }
     }
@@ -97,32 +99,42 @@ fn number(schema: &Value, n: f64, value: &Value, path: &str, out: &mut Vec<Field
             out.push(FieldError::invalid(path, value, &detail));
         }
     }
-    if let Some(factor) = bound("multipleOf") {
-        if factor != 0.0 && (n / factor).fract() != 0.0 {
-            let detail = format!("{path} in body should be a multiple of {}", schema["multipleOf"]);
+    if let Some(min) = bound("minimum") {
+        let exclusive = schema["exclusiveMinimum"] == true;
+        if n < min || (exclusive && n <= min) {
+            let than = if exclusive { "greater than" } else { "greater than or equal to" };
+            let detail = format!("{path} in body should be {than} {}", schema["minimum"]);
             out.push(FieldError::invalid(path, value, &detail));
         }
+    }
+    let fits = match schema["format"].as_str() {
+        Some("int32") => value.as_i64().is_none_or(|n| i32::try_from(n).is_ok()),
+        Some("int64") => value.is_i64() || value.is_f64(),
+        _ => true,
+    };
+    if let (false, Some(format)) = (fits, schema["format"].as_str()) {
+        let kind = schema["type"].as_str().unwrap_or("integer");
+        let message = format!(
+            "Invalid value: \"\": Checked value must be of type {kind} with format {format} in {path}"
+        );
+        out.push(FieldError::raw(FieldReason::Invalid, "<nil>", message));
     }
 }
 
+/// The first limit that a text breaks is told, and its format.
 fn string(schema: &Value, text: &str, value: &Value, path: &str, out: &mut Vec<FieldError>) {
     let length = text.chars().count() as u64;
-    if let Some(max) = schema["maxLength"].as_u64() {
-        if length > max {
-            out.push(FieldError::too_long(path, max as usize));
-        }
-    }
-    if let Some(min) = schema["minLength"].as_u64() {
-        if length < min {
-            let detail = format!("{path} in body should be at least {min} chars long");
-            out.push(FieldError::invalid(path, value, &detail));
-        }
-    }
-    if let Some(pattern) = schema["pattern"].as_str() {
-        if !matches(pattern, text) {
-            let detail = format!("{path} in body should match '{pattern}'");
-            out.push(FieldError::invalid(path, value, &detail));
-        }
+    let most = schema["maxLength"].as_u64().filter(|max| length > *max);
+    let least = schema["minLength"].as_u64().filter(|min| length < *min);
+    let pattern = schema["pattern"].as_str().filter(|pattern| !matches(pattern, text));
+    if let Some(max) = most {
+        out.push(FieldError::too_long(path, max as usize));
+    } else if let Some(min) = least {
+        let detail = format!("{path} in body should be at least {min} chars long");
+        out.push(FieldError::invalid(path, value, &detail));
+    } else if let Some(pattern) = pattern {
+        let detail = format!("{path} in body should match '{pattern}'");
+        out.push(FieldError::invalid(path, value, &detail));
     }
     if let Some(format) = schema["format"].as_str() {
         if !format_fits(format, text) {
@@ -158,6 +170,15 @@ fn format_fits(format: &str, text: &str) -> bool {
                 && parts.iter().all(|p| p.len() == 2 && p.chars().all(|c| c.is_ascii_hexdigit()))
         }
         "hostname" => names::subdomain(&text.to_lowercase()).is_empty(),
+        "email" => text.rsplit_once('@').is_some_and(|(who, host)| {
+            !who.is_empty() && !host.is_empty() && !text.contains(char::is_whitespace)
+        }),
+        "uri" => {
+            text.starts_with('/')
+                || text.split_once(':').is_some_and(|(scheme, rest)| {
+                    scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && !rest.is_empty()
+                })
+        }
         "ip" => text.parse::<std::net::IpAddr>().is_ok(),
         "ipv4" => text.parse::<std::net::Ipv4Addr>().is_ok(),
         "ipv6" => text.parse::<std::net::Ipv6Addr>().is_ok(),

@@ -180,7 +180,9 @@ pub fn resources(kinds: &Kinds, group: &str, version: &str) -> Value {
     for kind in sorted(kinds, group, version) {
         all.push(resource(kind));
         let mut subs: Vec<_> = kind.subresources.iter().collect();
-        subs.sort_by(|a, b| a.name.cmp(&b.name));
+        if !kind.custom {
+            subs.sort_by(|a, b| a.name.cmp(&b.name));
+        }
         all.extend(subs.into_iter().map(|sub| subresource(kind, sub)));
     }
     let mut document = Map::new();
@@ -200,7 +202,9 @@ fn resource(kind: &Kind) -> Value {
     entry.insert("singularName".into(), kind.singular.clone().into());
     entry.insert("namespaced".into(), kind.namespaced.into());
     entry.insert("kind".into(), kind.kind.clone().into());
-    entry.insert("verbs".into(), verbs(&kind.verbs));
+    // Custom kinds list their verbs as they come.
+    let listed = if kind.custom { json!(kind.verbs) } else { verbs(&kind.verbs) };
+    entry.insert("verbs".into(), listed);
     put_list(&mut entry, "shortNames", &kind.short_names);
     put_list(&mut entry, "categories", &kind.categories);
     if !kind.storage_version_hash.is_empty() {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::admission_rules as rules;
 use super::spec::{Generation, Spec, StatusMeta};
 use super::value::{child, fill, items, items_mut, present};
 use crate::table::{AGE, Column, Columns, NAME, age, column, name, number};
@@ -19,6 +20,7 @@ pub(super) fn spec(plural: &str) -> Spec {
     match plural {
         "mutatingwebhookconfigurations" | "validatingwebhookconfigurations" => Spec {
             generation: Generation::Content,
+            validate: rules::webhooks,
             default: if plural.starts_with("mutating") { mutating } else { webhooks },
             columns: Columns::Own(WEBHOOKS, |object, now| {
                 vec![name(object), json!(items(object, "webhooks").len()), age(object, now)]
@@ -26,6 +28,7 @@ pub(super) fn spec(plural: &str) -> Spec {
             ..base
         },
         "validatingadmissionpolicies" | "mutatingadmissionpolicies" => Spec {
+            validate: if plural.starts_with("mutating") { rules::mutating_policy } else { rules::policy },
             default: |object| {
                 let spec = child(object, "spec");
                 fill(spec, "failurePolicy", "Fail");
@@ -48,6 +51,11 @@ pub(super) fn spec(plural: &str) -> Spec {
             ..base
         },
         _ => Spec {
+            validate: if plural.starts_with("mutating") {
+                |object| rules::binding(object, false)
+            } else {
+                |object| rules::binding(object, true)
+            },
             default: |object| {
                 if let Some(matching) = present(child(object, "spec"), "matchResources") {
                     match_defaults(matching);

@@ -2,11 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::meta::invalid_all;
-use super::names;
 use super::spec::{Generation, Spec};
-use super::value::{child, copy, empty, fill, flag, items, set, text};
-use crate::status::{FieldError, FieldReason};
+use super::value::{child, copy, fill, flag, items, set, text};
+use crate::status::FieldError;
 use crate::table::{Column, Columns, NAME};
 
 pub(super) fn spec() -> Spec {
@@ -84,6 +82,32 @@ pub(super) fn spec() -> Spec {
     }
 }
 
+/// Groups that belong to the project; their definitions are approved by it.
+fn approval(out: &mut Vec<FieldError>, object: &Value) {
+    const APPROVED: &str = "api-approved.kubernetes.io";
+    let group = text(&object["spec"], "group");
+    let protected = ["k8s.io", "kubernetes.io"];
+    if !protected.iter().any(|p| group == *p || group.ends_with(&format!(".{p}"))) {
+        return;
+    }
+    let field = format!("metadata.annotations[{APPROVED}]");
+    let link = "see https://github.com/kubernetes/enhancements/pull/1111";
+    match text(&object["metadata"]["annotations"], APPROVED) {
+        "" => {
+            let detail = format!("protected groups must have approval annotation \"{APPROVED}\", {link}");
+            out.push(FieldError::required(field, &detail));
+        }
+        approval if approval.starts_with("unapproved") || approval.starts_with("https://") => {}
+        approval => {
+            let detail = format!(
+                "protected groups must have approval annotation \"{APPROVED}\" with either a URL or a reason \
+                 starting with \"unapproved\", {link}"
+            );
+            out.push(FieldError::invalid(field, &json!(approval), &detail));
+        }
+    }
+}
+
 fn validate(object: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     let spec = &object["spec"];
@@ -94,123 +118,34 @@ fn validate(object: &Value) -> Vec<FieldError> {
         let detail = "must be spec.names.plural+\".\"+spec.group";
         out.push(FieldError::invalid("metadata.name", &json!(name), detail));
     }
-    if group.is_empty() {
-        out.push(FieldError::required("spec.group", ""));
-    } else {
-        invalid_all(&mut out, "spec.group", &json!(group), names::subdomain(group));
-        if !group.contains('.') {
-            let detail = "should be a domain with at least one dot";
-            out.push(FieldError::invalid("spec.group", &json!(group), detail));
-        }
-    }
-    let scope = text(spec, "scope");
-    if scope.is_empty() {
-        out.push(FieldError::required("spec.scope", ""));
-    } else if !matches!(scope, "Cluster" | "Namespaced") {
-        let known = ["Cluster", "Namespaced"];
-        out.push(FieldError::not_supported("spec.scope", &json!(scope), &known));
-    }
-    let versions = items(spec, "versions");
-    if versions.is_empty() {
-        out.push(FieldError::required("spec.versions", "must have at least one version"));
-    }
-    let mut seen: Vec<&str> = Vec::new();
-    for (i, version) in versions.iter().enumerate() {
-        let here = format!("spec.versions[{i}]");
-        let name = text(version, "name");
-        invalid_all(&mut out, &format!("{here}.name"), &json!(name), names::label_1035(name));
-        if seen.contains(&name) {
-            out.push(FieldError::invalid(format!("{here}.name"), &json!(name), "must be unique"));
-        }
-        seen.push(name);
-    }
-    if versions.iter().filter(|v| flag(v, "storage")).count() != 1 {
-        let detail = "must have exactly one version marked as storage version";
-        let message = format!("Invalid value: {}: {detail}", shown_versions(versions));
-        out.push(FieldError::raw(FieldReason::Invalid, "spec.versions", message));
-    }
-    for (i, version) in versions.iter().enumerate() {
-        let here = format!("spec.versions[{i}].schema.openAPIV3Schema");
-        let schema = &version["schema"]["openAPIV3Schema"];
-        if schema.is_null() {
-            out.push(FieldError::required(here, ""));
-        } else {
-            structural(&mut out, schema, &here, true);
-        }
-    }
-    requested_names(&mut out, &spec["names"]);
+    out.extend(crate::crd::check_definition(spec));
     stored_versions(&mut out, object);
+    approval(&mut out, object);
+    if flag(spec, "preserveUnknownFields") {
+        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        out.push(FieldError::invalid("spec.preserveUnknownFields", &json!(true), detail));
+    }
     out
-}
-
-/// Versions as Go encodes the internal type, which has no JSON names; schemas of all versions live elsewhere in it.
-fn shown_versions(versions: &[Value]) -> String {
-    let one = |v: &Value| {
-        let list = |key: &str| match &v[key] {
-            Value::Null => "null".to_owned(),
-            other => other.to_string(),
-        };
-        format!(
-            "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":{},\"Schema\":null,\"Subresources\":{},\"AdditionalPrinterColumns\":{},\"SelectableFields\":{}}}",
-            json!(text(v, "name")),
-            flag(v, "served"),
-            flag(v, "storage"),
-            flag(v, "deprecated"),
-            v["deprecationWarning"],
-            list("subresources"),
-            list("additionalPrinterColumns"),
-            list("selectableFields"),
-        )
-    };
-    let all: Vec<String> = versions.iter().map(one).collect();
-    format!("[{}]", all.join(","))
-}
-
-fn requested_names(out: &mut Vec<FieldError>, names_: &Value) {
-    for key in ["plural", "singular"] {
-        let value = text(names_, key);
-        let field = format!("spec.names.{key}");
-        if value.is_empty() {
-            if key == "plural" {
-                out.push(FieldError::required(field, ""));
-            }
-        } else {
-            invalid_all(out, &field, &json!(value), names::label_1035(value));
-        }
-    }
-    for key in ["kind", "listKind"] {
-        let value = text(names_, key);
-        let field = format!("spec.names.{key}");
-        if value.is_empty() {
-            if key == "kind" {
-                out.push(FieldError::required(field, ""));
-            }
-        } else {
-            let lower = value.to_lowercase();
-            let messages = names::label_1035(&lower)
-                .into_iter()
-                .map(|m| format!("may have mixed case, but should otherwise match: {m}"));
-            invalid_all(out, &field, &json!(value), messages);
-        }
-    }
-    for (i, short) in items(names_, "shortNames").iter().enumerate() {
-        let value = short.as_str().unwrap_or("");
-        invalid_all(out, &format!("spec.names.shortNames[{i}]"), short, names::label_1035(value));
-    }
-    if text(names_, "kind") == text(names_, "listKind") && !text(names_, "kind").is_empty() {
-        let detail = "kind and listKind may not be the same";
-        out.push(FieldError::invalid("spec.names.listKind", &names_["listKind"], detail));
-    }
 }
 
 fn stored_versions(out: &mut Vec<FieldError>, object: &Value) {
     let stored = &object["status"]["storedVersions"];
     let names: Vec<&Value> = items(&object["status"], "storedVersions").iter().collect();
+    if names.is_empty() {
+        let detail = "must have at least one stored version";
+        out.push(FieldError::invalid("status.storedVersions", &Value::Null, detail));
+        return;
+    }
     let versions = items(&object["spec"], "versions");
     for (i, name) in names.iter().enumerate() {
         if !versions.iter().any(|v| v["name"] == **name) {
-            let detail = "must appear in spec.versions";
-            out.push(FieldError::invalid(format!("status.storedVersions[{i}]"), name, detail));
+            let name = name.as_str().unwrap_or("");
+            let detail = format!(
+                "missing from spec.versions; {name} was previously a storage version, and must remain in \
+                 spec.versions until a storage migration ensures no data remains persisted in {name} and removes \
+                 {name} from status.storedVersions"
+            );
+            out.push(FieldError::invalid(format!("status.storedVersions[{i}]"), &json!(name), &detail));
         }
     }
     // With several storage versions the last one is meant.
@@ -219,38 +154,5 @@ fn stored_versions(out: &mut Vec<FieldError>, object: &Value) {
             let detail = format!("must have the storage version {}", text(storage, "name"));
             out.push(FieldError::invalid("status.storedVersions", stored, &detail));
         }
-    }
-}
-
-/// A schema must say the type of every field, or that it is free.
-fn structural(out: &mut Vec<FieldError>, schema: &Value, path: &str, root: bool) {
-    let free =
-        flag(schema, "x-kubernetes-int-or-string") || flag(schema, "x-kubernetes-preserve-unknown-fields");
-    let kind = text(schema, "type");
-    if kind.is_empty() && (root || !free) {
-        let detail = if root {
-            "must not be empty at the root"
-        } else {
-            "must not be empty for specified object fields"
-        };
-        out.push(FieldError::required(format!("{path}.type"), detail));
-    } else if root && kind != "object" {
-        let detail = "must be object at the root";
-        out.push(FieldError::invalid(format!("{path}.type"), &json!(kind), detail));
-    }
-    for (key, property) in schema["properties"].as_object().into_iter().flatten() {
-        if root && matches!(key.as_str(), "metadata" | "kind" | "apiVersion") {
-            continue;
-        }
-        structural(out, property, &format!("{path}.properties[{key}]"), false);
-    }
-    if schema["items"].is_object() {
-        structural(out, &schema["items"], &format!("{path}.items"), false);
-    } else if kind == "array" && empty(&schema["items"]) {
-        let detail = "must be specified";
-        out.push(FieldError::required(format!("{path}.items"), detail));
-    }
-    if schema["additionalProperties"].is_object() {
-        structural(out, &schema["additionalProperties"], &format!("{path}.additionalProperties"), false);
     }
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::autoscaling_v1::{METRICS, to_v1, to_v2};
-use super::meta::invalid_all;
-use super::names;
+use super::autoscaling_metrics::{behavior, metrics, reference};
+use super::autoscaling_v1::{drop_annotations, has_metrics, to_v1, to_v2};
+use super::meta::non_negative;
 use super::spec::Spec;
 use super::value::{child, empty, fill, int, items, present, set, text};
 use crate::status::FieldError;
@@ -13,58 +13,11 @@ use crate::table::{AGE, Column, Columns, NAME, age, column, name};
 pub(super) fn spec(version: &str) -> Spec {
     let base = Spec {
         columns: Columns::Own(COLUMNS, cells),
-        validate: |object| {
+        validate,
+        validate_sub: |_, _, new| {
             let mut out = Vec::new();
-            let spec = &object["spec"];
-            if let Some(min) = spec["minReplicas"].as_i64() {
-                if min < 1 {
-                    let detail = "must be greater than or equal to 1";
-                    out.push(FieldError::invalid("spec.minReplicas", &json!(min), detail));
-                }
-            }
-            let max = int(spec, "maxReplicas");
-            if max == 0 {
-                out.push(FieldError::required("spec.maxReplicas", "must be set and greater than 0"));
-            } else if max < 1 {
-                let detail = "must be greater than 0";
-                out.push(FieldError::invalid("spec.maxReplicas", &json!(max), detail));
-            }
-            if spec["minReplicas"].as_i64().is_some_and(|min| max < min) {
-                let detail = "must be greater than or equal to `minReplicas`";
-                out.push(FieldError::invalid("spec.maxReplicas", &json!(max), detail));
-            }
-            for key in ["kind", "name"] {
-                let value = text(&spec["scaleTargetRef"], key);
-                let field = format!("spec.scaleTargetRef.{key}");
-                if value.is_empty() {
-                    out.push(FieldError::required(field, ""));
-                } else if value.contains('/') || value.contains('%') {
-                    invalid_all(
-                        &mut out,
-                        &field,
-                        &json!(value),
-                        names::NameRule::PathSegment.check(value, false),
-                    );
-                }
-            }
-            let version = text(&spec["scaleTargetRef"], "apiVersion");
-            if version.split('/').count() > 2 {
-                let detail = format!("unexpected GroupVersion string: {version}");
-                let field = "spec.scaleTargetRef.apiVersion";
-                out.push(FieldError::invalid(field, &json!(version), &detail));
-            } else if !version.contains('/') {
-                let field = "spec.scaleTargetRef.apiVersion";
-                let detail = "apiVersion must specify API group";
-                // The one scalable kind of the core group.
-                if text(&spec["scaleTargetRef"], "kind") != "ReplicationController" {
-                    out.push(FieldError::invalid(field, &json!(version), detail));
-                }
-            }
-            let outside = |m: &Value| ["Object", "External"].contains(&text(m, "type"));
-            if spec["minReplicas"] == 0 && !items(spec, "metrics").iter().any(outside) {
-                let detail =
-                    "must specify at least one Object or External metric to support scaling to zero replicas";
-                out.push(FieldError::forbidden("spec.metrics", detail));
+            for key in ["currentReplicas", "desiredReplicas"] {
+                non_negative(&mut out, &format!("status.{key}"), int(&new["status"], key));
             }
             out
         },
@@ -73,13 +26,14 @@ pub(super) fn spec(version: &str) -> Spec {
     if version == "v1" {
         Spec {
             default: |object| {
-                let elsewhere = object["metadata"]["annotations"][METRICS].is_string();
+                let elsewhere = has_metrics(object);
                 let spec = child(object, "spec");
                 fill(spec, "minReplicas", 1);
                 if !elsewhere {
                     fill(spec, "targetCPUUtilizationPercentage", 80);
                 }
             },
+            validate: |object| validate(&to_v2(object.clone())),
             convert: Some((to_v2, to_v1)),
             columns: Columns::Own(COLUMNS, |object, now| cells(&to_v2(object.clone()), now)),
             ..base
@@ -89,7 +43,36 @@ pub(super) fn spec(version: &str) -> Spec {
     }
 }
 
+fn validate(object: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    let spec = &object["spec"];
+    if let Some(min) = spec["minReplicas"].as_i64() {
+        if min < 1 {
+            let detail = "must be greater than or equal to 1";
+            out.push(FieldError::invalid("spec.minReplicas", &json!(min), detail));
+        }
+    }
+    let max = int(spec, "maxReplicas");
+    if max == 0 {
+        out.push(FieldError::required("spec.maxReplicas", "must be set and greater than 0"));
+    } else if max < 1 {
+        let detail = "must be greater than or equal to 1";
+        out.push(FieldError::invalid("spec.maxReplicas", &json!(max), detail));
+    }
+    if spec["minReplicas"].as_i64().is_some_and(|min| max < min) {
+        let detail = "must be greater than or equal to `minReplicas`";
+        out.push(FieldError::invalid("spec.maxReplicas", &json!(max), detail));
+    }
+    // The one scalable kind of the core group may be named without it.
+    let core = text(&spec["scaleTargetRef"], "kind") == "ReplicationController";
+    reference(&mut out, &spec["scaleTargetRef"], "spec.scaleTargetRef", !core);
+    metrics(&mut out, spec);
+    behavior(&mut out, &spec["behavior"]);
+    out
+}
+
 fn defaults(object: &mut Value) {
+    drop_annotations(object);
     let spec = child(object, "spec");
     fill(spec, "minReplicas", 1);
     if empty(&spec["metrics"]) {
@@ -109,7 +92,7 @@ fn defaults(object: &mut Value) {
         ] {
             let rules = child(behavior, direction);
             fill(rules, "selectPolicy", select);
-            if empty(&rules["policies"]) {
+            if rules["policies"].is_null() {
                 set(rules, "policies", policies);
             }
             if direction == "scaleUp" {

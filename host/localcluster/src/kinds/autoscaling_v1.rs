@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::autoscaling::utilization;
 use super::value::{child, empty, int, present, remove, set, text};
 
-pub(super) const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
+const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 const CURRENT: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
@@ -135,13 +135,13 @@ fn ordered(value: &Value) -> String {
     }
 }
 
-/// v1 keeps what it has no field for in annotations.
-pub(super) fn to_v2(mut object: Value) -> Value {
-    let metrics = parsed(&object, METRICS).and_then(|m| m.as_array().cloned()).unwrap_or_default();
-    let mut metrics: Vec<Value> = metrics.into_iter().map(new_metric).collect();
-    let behavior = parsed(&object, BEHAVIOR).map(published);
-    let mut current = parsed(&object, CURRENT).and_then(|m| m.as_array().cloned()).unwrap_or_default();
-    let conditions = parsed(&object, CONDITIONS);
+/// Whether an object of v1 measures more than the use of CPU.
+pub(super) fn has_metrics(object: &Value) -> bool {
+    parsed(object, METRICS).and_then(|m| m.as_array().map(|all| !all.is_empty())).unwrap_or(false)
+}
+
+/// Takes the annotations away that stand for fields of v2.
+pub(super) fn drop_annotations(object: &mut Value) {
     if let Some(annotations) = present(&mut object["metadata"], "annotations") {
         for key in [METRICS, BEHAVIOR, CURRENT, CONDITIONS] {
             remove(annotations, key);
@@ -150,6 +150,16 @@ pub(super) fn to_v2(mut object: Value) -> Value {
             remove(&mut object["metadata"], "annotations");
         }
     }
+}
+
+/// v1 keeps what it has no field for in annotations.
+pub(super) fn to_v2(mut object: Value) -> Value {
+    let metrics = parsed(&object, METRICS).and_then(|m| m.as_array().cloned()).unwrap_or_default();
+    let mut metrics: Vec<Value> = metrics.into_iter().map(new_metric).collect();
+    let behavior = parsed(&object, BEHAVIOR).map(published).filter(|b| !empty(b));
+    let mut current = parsed(&object, CURRENT).and_then(|m| m.as_array().cloned()).unwrap_or_default();
+    let conditions = parsed(&object, CONDITIONS);
+    drop_annotations(&mut object);
     let spec = child(&mut object, "spec");
     if let Some(percent) = remove(spec, "targetCPUUtilizationPercentage").and_then(|p| p.as_i64()) {
         metrics.push(utilization(percent));

@@ -336,7 +336,7 @@ fn job_cells(object: &Value, now: &str) -> Vec<Value> {
         "Failed"
     } else if !object["metadata"]["deletionTimestamp"].is_null() {
         "Terminating"
-    } else if is("Suspended") || (flag(spec, "suspend") && status["startTime"].is_null()) {
+    } else if is("Suspended") {
         "Suspended"
     } else if is("FailureTarget") {
         "FailureTarget"

@@ -227,7 +227,7 @@ fn endpoint_address(out: &mut Vec<FieldError>, address: &Value, path: &str) {
     if ip.parse::<std::net::IpAddr>().is_ok() {
         super::service::external_address(out, &json!(ip), &field);
     } else {
-        super::pod_dns::address(out, &json!(ip), &field);
+        super::ip_text::address(out, &json!(ip), &field);
         out.push(FieldError::invalid(field, &json!(ip), "must be a valid IP address"));
     }
 }

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::misc::{NAME_AND_AGE, spec_is_immutable};
+use super::dra_rules as rules;
+use super::misc::NAME_AND_AGE;
 use super::spec::{Generation, Spec, StatusMeta};
 use super::value::{child, fill, flag, items, items_mut, present, text};
 use crate::table::{AGE, Column, Columns, NAME, age, column, name};
@@ -15,10 +16,12 @@ pub(super) fn spec(plural: &str) -> Option<Spec> {
             revalidates: true,
             columns: Columns::Own(NAME_AND_AGE, |object, now| vec![name(object), age(object, now)]),
             default: |object| claim_requests(child(child(object, "spec"), "spec")),
-            validate_update: spec_is_immutable,
+            validate: rules::template,
+            validate_update: rules::template_change,
             ..Spec::new()
         },
         "deviceclasses" => Spec {
+            validate: rules::class,
             generation: Generation::Spec,
             returns_deleted: true,
             revalidates: true,
@@ -26,6 +29,8 @@ pub(super) fn spec(plural: &str) -> Option<Spec> {
             ..Spec::new()
         },
         "resourceslices" => Spec {
+            validate: rules::slice,
+            validate_update: rules::slice_change,
             returns_deleted: true,
             unknown_field: Some(|label| {
                 format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {label}")
@@ -106,7 +111,9 @@ fn resource_claim() -> Spec {
         revalidates: true,
         status_meta: StatusMeta::KeepAll,
         default: |object| claim_requests(child(object, "spec")),
-        validate_update: spec_is_immutable,
+        validate: rules::claim,
+        validate_update: rules::claim_change,
+        validate_sub: |_, old, new| rules::claim_status(old, new),
         columns: Columns::Own(COLUMNS, |object, now| {
             let status = &object["status"];
             let mut states = Vec::new();

@@ -6,7 +6,7 @@ use super::meta::{immutable, invalid_all};
 use super::names;
 use super::spec::Spec;
 use super::value::{int, text};
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldReason};
 use crate::table::{Column, Columns, column, since, wide};
 
 const FIELDS: &[&str] = &[
@@ -96,7 +96,11 @@ pub(super) fn grouped() -> Spec {
                 "reportingInstance",
             ] {
                 let shown = if key == "reportingComponent" { "reportingController" } else { key };
-                immutable(&mut out, shown, &old[key], &new[key]);
+                if matches!(key, "involvedObject" | "related") {
+                    reference_stays(&mut out, key, &old[key], &new[key]);
+                } else {
+                    immutable(&mut out, shown, &old[key], &new[key]);
+                }
             }
             out
         },
@@ -148,6 +152,27 @@ fn common(object: &Value, controller_field: &str) -> Vec<FieldError> {
         }
     }
     out
+}
+
+/// A reference may not change; it is shown as Go encodes the internal type, which has no JSON names.
+fn reference_stays(out: &mut Vec<FieldError>, field: &str, old: &Value, new: &Value) {
+    const PARTS: [(&str, &str); 7] = [
+        ("Kind", "kind"),
+        ("Namespace", "namespace"),
+        ("Name", "name"),
+        ("UID", "uid"),
+        ("APIVersion", "apiVersion"),
+        ("ResourceVersion", "resourceVersion"),
+        ("FieldPath", "fieldPath"),
+    ];
+    if old == new {
+        return;
+    }
+    let parts: Vec<String> =
+        PARTS.iter().map(|(shown, key)| format!("{shown:?}:{}", json!(text(new, key)))).collect();
+    let shown = if new.is_null() { "null".to_owned() } else { format!("{{{}}}", parts.join(",")) };
+    let message = format!("Invalid value: {shown}: field is immutable");
+    out.push(FieldError::raw(FieldReason::Invalid, field, message));
 }
 
 fn series(object: &Value) -> Vec<FieldError> {

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use super::difference::unified;
 use super::value::items;
 use crate::schema::types::unpack;
 
@@ -40,7 +41,7 @@ pub(super) fn difference(ty: &str, old: &Value, new: &Value) -> String {
         out
     };
     let (old, new) = (pretty(old), pretty(new));
-    similar::TextDiff::from_lines(&old, &new).unified_diff().context_radius(3).to_string()
+    unified(&old, &new)
 }
 
 /// A structure that is published and internal with the same fields, under their Go names.
@@ -64,14 +65,17 @@ pub(super) fn capitalised(fields: &[&str], value: &Value) -> String {
 
 fn structure(name: &str, value: &Value, parent: &Value) -> Node {
     let mut out = Vec::new();
+    // Metadata is embedded: its fields, and only they, keep their published names.
+    let embeds = items(&TYPES, name).iter().any(|field| field[0] == "creationTimestamp");
     for field in items(&TYPES, name) {
         let text = |i: usize| field[i].as_str().unwrap_or("");
         let (printed, published, ty, flags) = (text(0), text(1), text(2), text(3));
         let found = match published.strip_prefix('^') {
             Some(above) => &parent[above],
             None if published.is_empty() => &Value::Null,
-            // Metadata is embedded: its fields, and only they, keep their published names.
-            None if printed.starts_with(|c: char| c.is_ascii_lowercase()) => &value["metadata"][published],
+            None if embeds && printed.starts_with(|c: char| c.is_ascii_lowercase()) => {
+                &value["metadata"][published]
+            }
             None => &value[published],
         };
         if found.is_null() && flags.contains('o') {
@@ -165,6 +169,9 @@ mod tests {
         let old = json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]});
         let mut new = old.clone();
         new["containers"][0]["resources"]["requests"]["cpu"] = "2".into();
+        let selector = json!({"selector": {"matchLabels": {"a": "b"}}});
+        let shown = super::shown("PersistentVolumeClaimSpec", &selector);
+        assert!(shown.contains(r#""Selector":{"matchLabels":{"a":"b"}}"#), "{shown}");
         let diff = difference("PodSpec", &old, &new);
         assert!(diff.contains("-     \"cpu\": \"1\"\n+     \"cpu\": \"2\"\n"), "{diff}");
     }

@@ -1,12 +1,11 @@
-//! Kinds of small groups: leases, endpoint slices, priority and runtime classes, flow control, API
-//! services.
+//! Kinds of small groups: leases, endpoint slices, priority and runtime classes.
 
 use serde_json::{Value, json};
 
 use super::meta::{immutable, invalid_all, non_negative};
 use super::names;
-use super::spec::{Generation, Spec, StatusMeta};
-use super::value::{child, fill, flag, int, items, items_mut, present, set, text};
+use super::spec::{Generation, Spec};
+use super::value::{fill, flag, int, items, items_mut, present, remove, set, text};
 use super::volume_sources::known;
 use crate::status::FieldError;
 use crate::table::{AGE, Column, Columns, NAME, age, boolean, column, name, number};
@@ -18,111 +17,23 @@ pub(super) fn spec(group: &str, plural: &str) -> Option<Spec> {
         ("scheduling.k8s.io", "priorityclasses") => priority_class(),
         ("node.k8s.io", "runtimeclasses") => runtime_class(),
         ("resource.k8s.io", plural) => return super::dra::spec(plural),
-        ("flowcontrol.apiserver.k8s.io", "flowschemas") => Spec {
-            columns: Columns::Own(SCHEMAS, |object, now| {
-                let spec = &object["spec"];
-                let method = match text(&spec["distinguisherMethod"], "type") {
-                    "" => "<none>",
-                    method => method,
-                };
-                vec![
-                    name(object),
-                    json!(text(&spec["priorityLevelConfiguration"], "name")),
-                    json!(int(spec, "matchingPrecedence")),
-                    json!(method),
-                    age(object, now),
-                    json!(dangling(object)),
-                ]
-            }),
-            generation: Generation::Spec,
-            status_meta: StatusMeta::KeepAll,
-            default: |object| super::value::fill_zero(child(object, "spec"), "matchingPrecedence", 1000),
-            ..Spec::new()
-        },
-        ("flowcontrol.apiserver.k8s.io", _) => priority_level(),
-        ("apiregistration.k8s.io", _) => Spec {
-            unconditional: false,
-            status_meta: StatusMeta::KeepAll,
-            default: |object| {
-                if let Some(service) = present(child(object, "spec"), "service") {
-                    fill(service, "port", 443);
-                }
-            },
-            ..Spec::new()
-        },
+        ("flowcontrol.apiserver.k8s.io", plural) => super::flowcontrol::spec(plural),
+        ("apiregistration.k8s.io", _) => super::apiregistration::spec(),
         _ => return None,
     })
 }
 
-const SCHEMAS: &[Column] = &[
-    NAME,
-    column("PriorityLevel"),
-    column("MatchingPrecedence"),
-    column("DistinguisherMethod"),
-    AGE,
-    column("MissingPL"),
-];
-
-/// Whether the priority level of a schema is missing.
-fn dangling(schema: &Value) -> String {
-    let conditions = items(&schema["status"], "conditions");
-    let found = conditions.iter().find(|c| text(c, "type") == "Dangling");
-    found.map_or("?".to_owned(), |c| text(c, "status").to_owned())
-}
-
-fn priority_level() -> Spec {
-    const COLUMNS: &[Column] = &[
-        NAME,
-        column("Type"),
-        column("NominalConcurrencyShares"),
-        column("Queues"),
-        column("HandSize"),
-        column("QueueLengthLimit"),
-        AGE,
-    ];
-    Spec {
-        generation: Generation::Spec,
-        status_meta: StatusMeta::KeepAll,
-        default: |object| {
-            let spec = child(object, "spec");
-            if let Some(limited) = present(spec, "limited") {
-                fill(limited, "nominalConcurrencyShares", 30);
-                fill(limited, "lendablePercent", 0);
-                if let Some(queues) = present(limited, "limitResponse").and_then(|r| present(r, "queuing")) {
-                    super::value::fill_zero(queues, "handSize", 8);
-                    super::value::fill_zero(queues, "queues", 64);
-                    super::value::fill_zero(queues, "queueLengthLimit", 50);
-                }
-            }
-            if let Some(exempt) = present(spec, "exempt") {
-                fill(exempt, "nominalConcurrencyShares", 0);
-                fill(exempt, "lendablePercent", 0);
-            }
-        },
-        columns: Columns::Own(COLUMNS, |object, now| {
-            let spec = &object["spec"];
-            let queues = &spec["limited"]["limitResponse"]["queuing"];
-            let or_none = |value: &Value| if value.is_null() { json!("<none>") } else { value.clone() };
-            vec![
-                name(object),
-                json!(text(spec, "type")),
-                or_none(&spec["limited"]["nominalConcurrencyShares"]),
-                or_none(&queues["queues"]),
-                or_none(&queues["handSize"]),
-                or_none(&queues["queueLengthLimit"]),
-                age(object, now),
-            ]
-        }),
-        ..Spec::new()
-    }
-}
-
 pub(super) const NAME_AND_AGE: &[Column] = &[NAME, AGE];
 
-pub(super) fn spec_is_immutable(old: &Value, new: &Value) -> Vec<FieldError> {
-    let mut out = Vec::new();
-    immutable(&mut out, "spec", &old["spec"], &new["spec"]);
-    out
+/// Fields of coordinated leader election, which is off unless asked for: they are dropped where they were not before.
+fn without_coordination(old: Option<&Value>, lease: &mut Value) {
+    for key in ["strategy", "preferredHolder"] {
+        if old.is_none_or(|old| old["spec"][key].is_null()) {
+            if let Some(spec) = present(lease, "spec") {
+                remove(spec, key);
+            }
+        }
+    }
 }
 
 fn lease() -> Spec {
@@ -130,6 +41,14 @@ fn lease() -> Spec {
     Spec {
         create_on_update: true,
         unconditional: false,
+        create: |_, object| {
+            without_coordination(None, object);
+            Ok(())
+        },
+        update: |_, _, old, new| {
+            without_coordination(Some(old), new);
+            Ok(())
+        },
         validate: |object| {
             let mut out = Vec::new();
             let spec = &object["spec"];
@@ -169,6 +88,20 @@ fn slice_ports(out: &mut Vec<FieldError>, object: &Value) {
     }
 }
 
+fn slice_endpoints(object: &Value) -> Vec<FieldError> {
+    const MAX: usize = 1000;
+    let mut out = Vec::new();
+    let endpoints = items(object, "endpoints");
+    if endpoints.len() > MAX {
+        out.push(FieldError::too_many("endpoints", endpoints.len(), MAX));
+        return out;
+    }
+    for (i, endpoint) in endpoints.iter().enumerate() {
+        slice_endpoint(&mut out, endpoint, text(object, "addressType"), &format!("endpoints[{i}]"));
+    }
+    out
+}
+
 fn slice_endpoint(out: &mut Vec<FieldError>, endpoint: &Value, kind: &str, path: &str) {
     let addresses = items(endpoint, "addresses");
     let list = format!("{path}.addresses");
@@ -185,7 +118,7 @@ fn slice_endpoint(out: &mut Vec<FieldError>, endpoint: &Value, kind: &str, path:
             continue;
         }
         let Ok(ip) = text.parse::<std::net::IpAddr>() else {
-            super::pod_dns::address(out, value, &field);
+            super::ip_text::address(out, value, &field);
             continue;
         };
         if (kind == "IPv4" && !ip.is_ipv4()) || (kind == "IPv6" && !ip.is_ipv6()) {
@@ -197,6 +130,28 @@ fn slice_endpoint(out: &mut Vec<FieldError>, endpoint: &Value, kind: &str, path:
     {
         if let Some(name) = endpoint[key].as_str() {
             invalid_all(out, &format!("{path}.{key}"), &json!(name), rule(name));
+        }
+    }
+    hints(out, &endpoint["hints"], &format!("{path}.hints"));
+}
+
+/// Zones and nodes an endpoint is meant for.
+fn hints(out: &mut Vec<FieldError>, hints: &Value, path: &str) {
+    const MAX: usize = 8;
+    for (key, rule) in
+        [("forZones", names::label_value as fn(&str) -> Vec<String>), ("forNodes", names::subdomain)]
+    {
+        let all = items(hints, key);
+        if all.len() > MAX {
+            out.push(FieldError::too_many(format!("{path}.{key}"), all.len(), MAX));
+            return;
+        }
+        for (i, hint) in all.iter().enumerate() {
+            let (field, name) = (format!("{path}.{key}[{i}].name"), text(hint, "name"));
+            if all[..i].iter().any(|other| text(other, "name") == name) {
+                out.push(FieldError::duplicate(&field, &json!(name)));
+            }
+            invalid_all(out, &field, &json!(name), rule(name));
         }
     }
 }
@@ -212,6 +167,10 @@ fn endpoint_slice() -> Spec {
                 }
                 fill(port, "protocol", "TCP");
             }
+            for endpoint in items_mut(object, "endpoints") {
+                // This version has none.
+                remove(endpoint, "deprecatedTopology");
+            }
         },
         validate: |object| {
             let mut out = Vec::new();
@@ -223,17 +182,13 @@ fn endpoint_slice() -> Spec {
                 out.push(FieldError::not_supported("addressType", &json!(kind), &known));
             }
             slice_ports(&mut out, object);
-            let endpoints = items(object, "endpoints");
-            if endpoints.len() > 1000 {
-                out.push(FieldError::too_many("endpoints", endpoints.len(), 1000));
-            }
-            for (i, endpoint) in endpoints.iter().enumerate() {
-                slice_endpoint(&mut out, endpoint, kind, &format!("endpoints[{i}]"));
-            }
             out
         },
+        validate_create: slice_endpoints,
         validate_update: |old, new| {
-            let mut out = Vec::new();
+            // What did not change is not looked at again: it may be older than the rules.
+            let changed = old["endpoints"] != new["endpoints"];
+            let mut out = if changed { slice_endpoints(new) } else { Vec::new() };
             immutable(&mut out, "addressType", &old["addressType"], &new["addressType"]);
             out
         },
@@ -269,7 +224,7 @@ fn priority_class() -> Spec {
     const COLUMNS: &[Column] =
         &[NAME, number("Value"), boolean("Global-Default"), AGE, column("PreemptionPolicy")];
     Spec {
-        generation: Generation::Content,
+        generation: Generation::Spec,
         default: |object| fill(object, "preemptionPolicy", "PreemptLowerPriority"),
         validate: |object| {
             let mut out = Vec::new();

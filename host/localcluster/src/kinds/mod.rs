@@ -4,19 +4,27 @@
 //! kinds that the server serves. Invariant: every resource of the documents is served, with or without a `Spec` of its
 //! own.
 
+mod admission_rules;
 mod admissionregistration;
 mod apiextensions;
+mod apiregistration;
 mod apps;
 mod autoscaling;
+mod autoscaling_metrics;
 mod autoscaling_v1;
 mod batch;
 mod certificates;
 mod config;
 mod cron;
 mod daemon;
+mod difference;
 mod dra;
+mod dra_rules;
 mod events;
+mod flowcontrol;
+mod flowcontrol_rules;
 mod internal;
+mod ip_text;
 mod job_policy;
 mod job_status;
 mod limits;
@@ -54,6 +62,7 @@ mod storage;
 pub mod value;
 mod volume_sources;
 mod volumes;
+pub(crate) mod webhooks;
 
 use std::sync::{Arc, LazyLock};
 

@@ -3,11 +3,12 @@
 
 use serde_json::{Value, json};
 
+use super::ip_text;
 use super::meta::{immutable, invalid_all};
 use super::names;
 use super::spec::{Generation, Spec, StatusMeta};
 use super::value::{child, fill, items, text};
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldReason};
 use crate::table::{AGE, Column, Columns, NAME, age, column, name};
 
 pub(super) fn spec(plural: &str) -> Option<Spec> {
@@ -161,7 +162,7 @@ fn balancer(object: &Value) -> Vec<FieldError> {
     let path = "status.loadBalancer.ingress";
     for (i, it) in items(&object["status"]["loadBalancer"], "ingress").iter().enumerate() {
         if !text(it, "ip").is_empty() {
-            super::pod_dns::address(&mut out, &it["ip"], &format!("{path}[{i}].ip"));
+            super::ip_text::address(&mut out, &it["ip"], &format!("{path}[{i}].ip"));
         }
         let host = text(it, "hostname");
         let field = format!("{path}[{i}].hostname");
@@ -269,6 +270,7 @@ fn ingress_class() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("Controller"), column("Parameters"), AGE];
     Spec {
         revalidates: true,
+        change_first: true,
         generation: Generation::Spec,
         default: |object| {
             if let Some(parameters) = super::value::present(child(object, "spec"), "parameters") {
@@ -309,14 +311,19 @@ fn service_cidr() -> Spec {
             if ranges.is_empty() {
                 out.push(FieldError::required("spec.cidrs", "at least one CIDR required"));
             }
+            if ranges.len() > 2 {
+                let shown = json!({ "CIDRs": ranges });
+                out.push(FieldError::invalid("spec.cidrs", &shown, "may only hold up to 2 values"));
+                return out;
+            }
             for (i, range) in ranges.iter().enumerate() {
-                let good = range.as_str().and_then(|r| r.split_once('/')).is_some_and(|(ip, bits)| {
-                    ip.parse::<std::net::IpAddr>().is_ok() && bits.parse::<u8>().is_ok_and(|b| b <= 128)
-                });
-                if !good {
-                    let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-                    out.push(FieldError::invalid(format!("spec.cidrs[{i}]"), range, detail));
-                }
+                let text = range.as_str().unwrap_or("");
+                ip_text::canonical_range(&mut out, text, &format!("spec.cidrs[{i}]"));
+            }
+            let six = ranges.iter().filter(|r| r.as_str().is_some_and(|r| r.contains(':'))).count();
+            if out.is_empty() && ranges.len() == 2 && six != 1 {
+                let detail = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
+                out.push(FieldError::invalid("spec.cidrs", &json!(ranges), detail));
             }
             out
         },
@@ -337,20 +344,23 @@ fn service_cidr() -> Spec {
 }
 
 fn ip_address() -> Spec {
-    const COLUMNS: &[Column] = &[NAME, column("ParentRef"), AGE];
+    // The real server has a cell for the age too, without a column.
+    const COLUMNS: &[Column] = &[NAME, column("ParentRef")];
     Spec {
         name: names::NameRule::PathSegment,
         validate: |object| {
             let mut out = Vec::new();
             let address = text(&object["metadata"], "name");
-            if address.parse::<std::net::IpAddr>().is_err() {
-                let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-                out.push(FieldError::invalid("metadata.name", &json!(address), detail));
-            }
+            ip_text::canonical_address(&mut out, address, "metadata.name");
             let parent = &object["spec"]["parentRef"];
             if parent.is_null() {
                 out.push(FieldError::required("spec.parentRef", ""));
             } else {
+                let group = text(parent, "group");
+                if !group.is_empty() {
+                    let messages = names::subdomain(group);
+                    invalid_all(&mut out, "spec.parentRef.group", &json!(group), messages);
+                }
                 for key in ["resource", "name"] {
                     if text(parent, key).is_empty() {
                         out.push(FieldError::required(format!("spec.parentRef.{key}"), ""));
@@ -362,7 +372,17 @@ fn ip_address() -> Spec {
         validate_update: |old, new| {
             let mut out = Vec::new();
             let (before, after) = (&old["spec"]["parentRef"], &new["spec"]["parentRef"]);
-            immutable(&mut out, "spec.parentRef", before, after);
+            if before != after {
+                let part = |key: &str| json!(text(after, key));
+                let message = format!(
+                    "Invalid value: {{\"Group\":{},\"Resource\":{},\"Namespace\":{},\"Name\":{}}}: field is immutable",
+                    part("group"),
+                    part("resource"),
+                    part("namespace"),
+                    part("name")
+                );
+                out.push(FieldError::raw(FieldReason::Invalid, "spec.parentRef", message));
+            }
             out
         },
         columns: Columns::Own(COLUMNS, |object, now| {

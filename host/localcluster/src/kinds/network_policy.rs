@@ -4,10 +4,10 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
+use super::ip_text;
 use super::meta::invalid_all;
 use super::names;
 use super::pod_validation::{label_selector, port_number};
-use super::service::is_range;
 use super::spec::{Generation, Spec};
 use super::value::{child, empty, fill, items, items_mut, set};
 use super::volume_sources::known;
@@ -143,19 +143,13 @@ fn ip_block(out: &mut Vec<FieldError>, block: &Value, path: &str) {
         out.push(FieldError::required(field, ""));
         return;
     }
-    let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-    if !is_range(whole) {
-        out.push(FieldError::invalid(field, &json!(whole), detail));
-        return;
-    }
+    ip_text::range(out, whole, &field);
     let Some((start, bits, v6)) = range(whole) else { return };
     for (i, part) in items(block, "except").iter().enumerate() {
         let field = format!("{path}.except[{i}]");
         let text = part.as_str().unwrap_or("");
-        let Some((inner, more, family)) = range(text).filter(|_| is_range(text)) else {
-            out.push(FieldError::invalid(field, part, detail));
-            continue;
-        };
+        ip_text::range(out, text, &field);
+        let Some((inner, more, family)) = range(text) else { continue };
         let host = if v6 { 128 } else { 32 } - bits;
         let same = family == v6 && (host == 128 || inner >> host == start >> host);
         if !same || more <= bits {

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::meta::invalid_all;
 use super::names;
 use super::resources::amount_of;
-use super::service::is_range;
 use super::spec::Spec;
 use super::value::{child, empty, entries, flag, items, set, text};
 use crate::rest::strategy::Ctx;
@@ -108,10 +107,7 @@ fn validate(object: &Value) -> Vec<FieldError> {
     }
     let ranges = items(spec, "podCIDRs");
     for (i, range) in ranges.iter().enumerate() {
-        if !is_range(range.as_str().unwrap_or("")) {
-            let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-            out.push(FieldError::invalid(format!("spec.podCIDRs[{i}]"), range, detail));
-        }
+        super::ip_text::range(&mut out, range.as_str().unwrap_or(""), &format!("spec.podCIDRs[{i}]"));
     }
     let six = ranges.iter().filter(|r| r.as_str().is_some_and(|r| r.contains(':'))).count();
     if ranges.len() > 2 || (ranges.len() == 2 && six != 1) {

@@ -52,6 +52,7 @@ pub(super) fn spec() -> Spec {
         },
         validate: |object| {
             let mut out = Vec::new();
+            mirror(&mut out, object);
             pod_validation::pod(&mut out, object);
             token_volumes(&mut out, &object["spec"]);
             out
@@ -76,6 +77,16 @@ pub(super) fn spec() -> Spec {
         warnings: |old, new| if old.is_none() { warnings(new) } else { Vec::new() },
         columns: Columns::Own(pod::COLUMNS, pod::cells),
         ..Spec::new()
+    }
+}
+
+/// A kubelet's mirror of a pod of its own is on its node from the start.
+fn mirror(out: &mut Vec<FieldError>, object: &Value) {
+    const MIRROR: &str = "kubernetes.io/config.mirror";
+    let value = &object["metadata"]["annotations"][MIRROR];
+    if value.is_string() && text(&object["spec"], "nodeName").is_empty() {
+        let detail = "must set spec.nodeName if mirror pod annotation is set";
+        out.push(FieldError::invalid(format!("metadata.annotations[{MIRROR}]"), value, detail));
     }
 }
 

@@ -1,9 +1,8 @@
 //! Checks of names that a pod resolves and is known by.
 
-use std::net::IpAddr;
-
 use serde_json::{Value, json};
 
+use super::ip_text::address;
 use super::meta::invalid_all;
 use super::names;
 use super::value::{flag, items, text};
@@ -12,17 +11,6 @@ use crate::status::FieldError;
 const MAX_SERVERS: usize = 3;
 const MAX_SEARCHES: usize = 32;
 const MAX_SEARCH_LENGTH: usize = 2048;
-
-/// What an address that is none is told.
-pub(super) const BAD_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-
-/// An IP address at `field`.
-pub(super) fn address(out: &mut Vec<FieldError>, value: &Value, field: &str) {
-    let text = value.as_str().unwrap_or("");
-    if text.parse::<IpAddr>().is_err() {
-        out.push(FieldError::invalid(field, &json!(text), BAD_ADDRESS));
-    }
-}
 
 /// `dnsConfig` of a pod.
 pub(super) fn config(out: &mut Vec<FieldError>, spec: &Value, path: &str) {

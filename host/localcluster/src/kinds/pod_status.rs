@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
+use super::ip_text::address;
 use super::meta::{immutable, invalid_all};
 use super::names;
-use super::pod_dns::address;
 use super::value::{items, text};
 use crate::status::{FieldError, FieldReason};
 

@@ -238,29 +238,39 @@ pub fn label_selector(out: &mut Vec<FieldError>, selector: &Value, path: &str) {
         invalid_all(out, &field, &json!(key), names::qualified_name(key));
         invalid_all(out, &field, value, names::label_value(value.as_str().unwrap_or("")));
     }
-    for (i, e) in items(selector, "matchExpressions").iter().enumerate() {
-        let here = format!("{path}.matchExpressions[{i}]");
-        let none = empty(&e["values"]);
-        match text(e, "operator") {
-            "In" | "NotIn" if none => out.push(FieldError::required(
-                format!("{here}.values"),
-                "must be specified when `operator` is 'In' or 'NotIn'",
-            )),
-            "Exists" | "DoesNotExist" if !none => out.push(FieldError::forbidden(
-                format!("{here}.values"),
-                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-            )),
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => {
-                let detail = "not a valid selector operator";
-                out.push(FieldError::invalid(format!("{here}.operator"), &json!(other), detail));
-            }
-        }
-        let key = text(e, "key");
-        invalid_all(out, &format!("{here}.key"), &json!(key), names::qualified_name(key));
-        for (j, value) in items(e, "values").iter().enumerate() {
-            let messages = names::label_value(value.as_str().unwrap_or(""));
-            invalid_all(out, &format!("{here}.values[{j}]"), value, messages);
+    for (i, requirement) in items(selector, "matchExpressions").iter().enumerate() {
+        label_requirement(out, requirement, &format!("{path}.matchExpressions[{i}]"), false);
+    }
+}
+
+/// One requirement of a label selector; `lenient` lets operators pass that are not known.
+pub fn label_requirement(out: &mut Vec<FieldError>, requirement: &Value, here: &str, lenient: bool) {
+    requirement_values(out, requirement, here, lenient);
+    let key = text(requirement, "key");
+    invalid_all(out, &format!("{here}.key"), &json!(key), names::qualified_name(key));
+    for (j, value) in items(requirement, "values").iter().enumerate() {
+        let messages = names::label_value(value.as_str().unwrap_or(""));
+        invalid_all(out, &format!("{here}.values[{j}]"), value, messages);
+    }
+}
+
+/// Whether the values of a requirement fit its operator.
+pub fn requirement_values(out: &mut Vec<FieldError>, requirement: &Value, here: &str, lenient: bool) {
+    let none = empty(&requirement["values"]);
+    match text(requirement, "operator") {
+        "In" | "NotIn" if none => out.push(FieldError::required(
+            format!("{here}.values"),
+            "must be specified when `operator` is 'In' or 'NotIn'",
+        )),
+        "Exists" | "DoesNotExist" if !none => out.push(FieldError::forbidden(
+            format!("{here}.values"),
+            "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+        )),
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+        _ if lenient => {}
+        other => {
+            let detail = "not a valid selector operator";
+            out.push(FieldError::invalid(format!("{here}.operator"), &json!(other), detail));
         }
     }
 }

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
+use super::ip_text::{self, address};
 use super::meta::invalid_all;
 use super::names::{self, NameRule};
-use super::pod_dns::address;
 use super::pod_validation::{one_of, port_number};
 use super::service_ip::Services;
 use super::spec::Spec;
@@ -16,6 +16,9 @@ use crate::schema;
 use crate::selector::label_selector_text;
 use crate::status::{FieldError, FieldReason};
 use crate::table::{AGE, Column, Columns, NAME, age, column, name, wide};
+
+const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
+const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 
 pub(super) fn spec() -> Spec {
     Spec {
@@ -131,7 +134,7 @@ fn validate(object: &Value) -> Vec<FieldError> {
     let types = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
     one_of(&mut out, spec, "spec", "type", &types);
     repeated_ports(&mut out, spec);
-    balancer_fields(&mut out, spec);
+    balancer_fields(&mut out, object);
     traffic(&mut out, spec);
     out
 }
@@ -156,7 +159,8 @@ fn affinity(out: &mut Vec<FieldError>, spec: &Value) {
     }
 }
 
-fn cluster_addresses(out: &mut Vec<FieldError>, spec: &Value) {
+/// What is wrong with addresses and families of a service that has any.
+pub(super) fn cluster_addresses(out: &mut Vec<FieldError>, spec: &Value) {
     let (one, all) = (text(spec, "clusterIP"), items(spec, "clusterIPs"));
     let shown = &spec["clusterIPs"];
     if one.is_empty() {
@@ -179,6 +183,7 @@ fn cluster_addresses(out: &mut Vec<FieldError>, spec: &Value) {
     }
     let policies = ["PreferDualStack", "RequireDualStack", "SingleStack"];
     known(out, &spec["ipFamilyPolicy"], "spec.ipFamilyPolicy", &policies);
+    let before = out.len();
     for (i, ip) in all.iter().enumerate() {
         if i == 0 && ip == "None" {
             if all.len() > 1 {
@@ -189,8 +194,27 @@ fn cluster_addresses(out: &mut Vec<FieldError>, spec: &Value) {
         }
         address(out, ip, &format!("spec.clusterIPs[{i}]"));
     }
+    let malformed = out.len() > before;
     if all.len() > 2 {
         out.push(FieldError::invalid("spec.clusterIPs", shown, "may only hold up to 2 values"));
+    }
+    if malformed {
+        return;
+    }
+    let six = |ip: &Value| ip.as_str().is_some_and(|ip| ip.contains(':'));
+    if all.len() > 1 && !(all.iter().any(six) && all.iter().any(|ip| !six(ip))) {
+        let detail = "may specify no more than one IP for each IP family";
+        out.push(FieldError::invalid("spec.clusterIPs", shown, detail));
+    }
+    if one == "None" {
+        return;
+    }
+    for (i, (ip, family)) in all.iter().zip(items(spec, "ipFamilies")).enumerate() {
+        if (family == "IPv4" && six(ip)) || (family == "IPv6" && !six(ip)) {
+            let wanted = family.as_str().unwrap_or("");
+            let detail = format!("expected an {wanted} value as indicated by `ipFamilies[{i}]`");
+            out.push(FieldError::invalid(format!("spec.clusterIPs[{i}]"), ip, &detail));
+        }
     }
 }
 
@@ -207,8 +231,9 @@ pub(super) fn external_address(out: &mut Vec<FieldError>, value: &Value, field: 
         IpAddr::V4(v4) => v4.octets()[..3] == [224, 0, 0],
         IpAddr::V6(v6) => v6.segments()[0] == 0xff02,
     };
+    let unspecified = format!("may not be unspecified ({})", value.as_str().unwrap_or(""));
     for (bad, detail) in [
-        (ip.is_unspecified(), "may not be unspecified (0.0.0.0, ::)"),
+        (ip.is_unspecified(), unspecified.as_str()),
         (ip.is_loopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
         (linked, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
         (shared, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"),
@@ -247,19 +272,28 @@ fn repeated_ports(out: &mut Vec<FieldError>, spec: &Value) {
     }
 }
 
-fn balancer_fields(out: &mut Vec<FieldError>, spec: &Value) {
+fn balancer_fields(out: &mut Vec<FieldError>, object: &Value) {
     const ONLY: &str = "may only be used when `type` is 'LoadBalancer'";
+    let spec = &object["spec"];
     let balanced = text(spec, "type") == "LoadBalancer";
     let ranges = items(spec, "loadBalancerSourceRanges");
     if !ranges.is_empty() && !balanced {
         out.push(FieldError::forbidden("spec.LoadBalancerSourceRanges", ONLY));
     }
-    for (i, range) in ranges.iter().enumerate() {
-        let range = range.as_str().unwrap_or("").trim();
-        if !is_range(range) {
-            let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-            let field = format!("spec.LoadBalancerSourceRanges[{i}]");
-            out.push(FieldError::invalid(field, &json!(range), detail));
+    for (i, value) in ranges.iter().enumerate() {
+        let field = format!("spec.LoadBalancerSourceRanges[{i}]");
+        ip_text::range(out, value.as_str().unwrap_or("").trim(), &field);
+    }
+    // The annotation that was there before the field.
+    if let Some(listed) = object["metadata"]["annotations"][SOURCE_RANGES].as_str() {
+        let field = format!("metadata.annotations[{SOURCE_RANGES}]");
+        if ranges.is_empty() && !balanced {
+            out.push(FieldError::forbidden(&field, ONLY));
+        }
+        if ranges.is_empty() && !listed.trim().is_empty() {
+            for value in listed.split(',') {
+                ip_text::range(out, value.trim(), &field);
+            }
         }
     }
     if !spec["allocateLoadBalancerNodePorts"].is_null() && !balanced {
@@ -271,17 +305,6 @@ fn balancer_fields(out: &mut Vec<FieldError>, spec: &Value) {
     } else if let Some(name) = class.as_str() {
         invalid_all(out, "spec.loadBalancerClass", class, names::qualified_name(name));
     }
-}
-
-/// Whether a text is a range of addresses.
-pub(super) fn is_range(text: &str) -> bool {
-    let Some((ip, bits)) = text.split_once('/') else { return false };
-    let max = match ip.parse::<IpAddr>() {
-        Ok(IpAddr::V4(_)) => 32,
-        Ok(IpAddr::V6(_)) => 128,
-        Err(_) => return false,
-    };
-    bits.parse::<u8>().is_ok_and(|bits| bits <= max)
 }
 
 fn traffic(out: &mut Vec<FieldError>, spec: &Value) {
@@ -312,12 +335,48 @@ fn traffic(out: &mut Vec<FieldError>, spec: &Value) {
     known(out, &spec["trafficDistribution"], "spec.trafficDistribution", &ways);
 }
 
-/// What is said of fields that are on their way out.
+/// What is said of fields that do nothing or are on their way out.
 fn warnings(object: &Value) -> Vec<String> {
     let mut out = Vec::new();
     let spec = &object["spec"];
-    if !items(spec, "externalIPs").is_empty() {
+    if object["metadata"]["annotations"][HINTS].is_string() {
+        let instead = "service.kubernetes.io/topology-mode";
+        out.push(format!("annotation {HINTS} is deprecated, please use {instead} instead"));
+    }
+    let external = text(spec, "type") == "ExternalName";
+    let headless = text(spec, "type") == "ClusterIP" && text(spec, "clusterIP") == "None";
+    let addresses = |out: &mut Vec<String>, key: &str| {
+        for (i, ip) in items(spec, key).iter().enumerate() {
+            ip_text::address_warnings(out, ip.as_str().unwrap_or(""), &format!("spec.{key}[{i}]"));
+        }
+    };
+    if !headless {
+        addresses(&mut out, "clusterIPs");
+    }
+    let away = !items(spec, "externalIPs").is_empty();
+    for (ignored, what) in [
+        (!text(spec, "loadBalancerIP").is_empty(), "loadBalancerIP"),
+        (away, "externalIPs"),
+        (text(spec, "sessionAffinity") != "None", "SessionAffinity"),
+    ] {
+        if headless && ignored {
+            out.push(format!("spec.{what} is ignored for headless services"));
+        }
+    }
+    addresses(&mut out, "externalIPs");
+    if away && !headless && !external {
         out.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".into());
+    }
+    ip_text::address_warnings(&mut out, text(spec, "loadBalancerIP"), "spec.loadBalancerIP");
+    for (i, range) in items(spec, "loadBalancerSourceRanges").iter().enumerate() {
+        let field = format!("spec.loadBalancerSourceRanges[{i}]");
+        ip_text::range_warnings(&mut out, range.as_str().unwrap_or(""), &field);
+    }
+    if external && away {
+        out.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".into());
+    }
+    if !external && !text(spec, "externalName").is_empty() {
+        out.push("spec.externalName is ignored when spec.type is not \"ExternalName\"".into());
     }
     if text(spec, "trafficDistribution") == "PreferClose" {
         out.push("spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"".into());

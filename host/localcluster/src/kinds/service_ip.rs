@@ -96,6 +96,19 @@ fn needs_ports(spec: &Value) -> bool {
     }
 }
 
+/// A service that points elsewhere has no addresses: one that turned away loses them; in a new one they are left to
+/// validation, which does not like them.
+fn take_addresses(update: bool, object: &mut Value) {
+    if update {
+        for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
+            remove(&mut object["spec"], key);
+        }
+    } else if empty(&object["spec"]["clusterIPs"]) && !text(&object["spec"], "clusterIP").is_empty() {
+        let first = object["spec"]["clusterIP"].clone();
+        set(&mut object["spec"], "clusterIPs", json!([first]));
+    }
+}
+
 impl Services {
     fn refuse(ctx: &Ctx<'_>, object: &Value, errors: Vec<FieldError>) -> Status {
         ctx.kind.invalid(text(&object["metadata"], "name"), errors)
@@ -109,22 +122,18 @@ impl Services {
         object: &mut Value,
     ) -> Result<(), Status> {
         if !needs_address(&object["spec"]) {
-            return Self::take_addresses(ctx, before.is_some(), object);
+            take_addresses(before.is_some(), object);
+            return Ok(());
         }
         let spec = child(object, "spec");
         let (first, listed) = (text(spec, "clusterIP").to_owned(), items(spec, "clusterIPs").to_vec());
-        let mismatch = match listed.first() {
-            Some(_) if first.is_empty() => Some("must be empty when `clusterIP` is not specified"),
-            Some(ip) if *ip != *first => Some("first value must match `clusterIP`"),
-            None if !first.is_empty() => {
-                set(spec, "clusterIPs", json!([first]));
-                None
-            }
-            _ => None,
-        };
-        if let Some(detail) = mismatch {
-            let error = FieldError::invalid("spec.clusterIPs", &json!(listed), detail);
-            return Err(Self::refuse(ctx, object, vec![error]));
+        if listed.is_empty() && !first.is_empty() {
+            set(spec, "clusterIPs", json!([first]));
+        }
+        let mut errors = Vec::new();
+        super::service::cluster_addresses(&mut errors, spec);
+        if !errors.is_empty() {
+            return Err(Self::refuse(ctx, object, errors));
         }
         let ranges = family::ranges(ctx);
         let errors = family::settle(before, spec, &ranges);
@@ -192,22 +201,6 @@ impl Services {
         let spec = child(object, "spec");
         set(spec, "clusterIP", given.first().cloned().unwrap_or_default());
         set(spec, "clusterIPs", given);
-        Ok(())
-    }
-
-    /// A service that points elsewhere has no addresses.
-    fn take_addresses(ctx: &Ctx<'_>, update: bool, object: &mut Value) -> Result<(), Status> {
-        const DETAIL: &str = "may not be set for ExternalName services";
-        let fields = ["ipFamilies", "ipFamilyPolicy"];
-        let given = fields.into_iter().filter(|key| !update && !empty(&object["spec"][*key]));
-        let errors: Vec<FieldError> =
-            given.map(|key| FieldError::forbidden(format!("spec.{key}"), DETAIL)).collect();
-        if !errors.is_empty() {
-            return Err(Self::refuse(ctx, object, errors));
-        }
-        for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
-            remove(&mut object["spec"], key);
-        }
         Ok(())
     }
 

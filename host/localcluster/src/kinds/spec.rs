@@ -22,6 +22,8 @@ pub enum Generation {
     None,
     /// A changed `spec`.
     Spec,
+    /// A changed `spec`, counted from nothing on.
+    SpecChanges,
     /// A changed `spec` or annotation.
     SpecAndAnnotations,
     /// Anything outside metadata and status.
@@ -175,7 +177,7 @@ impl Builtin {
                 copy(&old["metadata"], &mut new["metadata"], "generation");
                 return;
             }
-            Generation::Spec => old["spec"] != new["spec"],
+            Generation::Spec | Generation::SpecChanges => old["spec"] != new["spec"],
             Generation::SpecAndAnnotations => {
                 let annotations = |v: &Value| v["metadata"]["annotations"].clone();
                 old["spec"] != new["spec"] || annotations(old) != annotations(new)
@@ -244,9 +246,8 @@ impl Strategy for Builtin {
             remove(object, "status");
         }
         match self.spec.generation {
-            Generation::None => {
-                remove(&mut object["metadata"], "generation");
-            }
+            // A new object keeps the number it is sent with.
+            Generation::None | Generation::SpecChanges => {}
             _ => set(&mut object["metadata"], "generation", 1),
         }
         (self.spec.create)(ctx, object)?;

@@ -76,8 +76,8 @@ fn storage_class() -> Spec {
             if text(object, "provisioner").is_empty() {
                 out.push(FieldError::required("provisioner", ""));
             } else {
-                let provisioner = text(object, "provisioner");
-                let messages = names::qualified_name(&provisioner.to_lowercase());
+                let provisioner = text(object, "provisioner").to_lowercase();
+                let messages = names::qualified_name(&provisioner);
                 invalid_all(&mut out, "provisioner", &json!(provisioner), messages);
             }
             parameters(&mut out, object, false);
@@ -160,7 +160,10 @@ fn topologies(out: &mut Vec<FieldError>, object: &Value) {
                 out.push(FieldError::duplicate(format!("{at}.key"), &json!(key)));
             }
         }
-        if terms[..i].contains(term) {
+        // An empty term also counts as equal to each place that the real server's list was made with.
+        let empty_places = if all.is_empty() { terms.len() } else { 0 };
+        let same = |other: &&Value| items(other, "matchLabelExpressions") == all;
+        for _ in 0..terms[..i].iter().filter(same).count() + empty_places {
             out.push(FieldError::duplicate(format!("{here}.matchLabelExpressions"), &json!("")));
         }
     }
@@ -238,7 +241,7 @@ fn csi_driver() -> Spec {
     Spec {
         returns_deleted: true,
         unconditional: false,
-        generation: super::spec::Generation::None,
+        generation: super::spec::Generation::SpecChanges,
         validate: |object| {
             let mut out = Vec::new();
             if text(&object["metadata"], "name").len() > 63 {
@@ -257,9 +260,13 @@ fn csi_driver() -> Spec {
             }
             out
         },
-        warnings: |_, new| {
+        warnings: |old, new| {
             let spec = &new["spec"];
-            if items(spec, "tokenRequests").is_empty() || !spec["serviceAccountTokenInSecrets"].is_null() {
+            let same = old.is_some_and(|old| old["spec"]["tokenRequests"] == spec["tokenRequests"]);
+            if same
+                || items(spec, "tokenRequests").is_empty()
+                || !spec["serviceAccountTokenInSecrets"].is_null()
+            {
                 return Vec::new();
             }
             vec!["spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes".into()]
@@ -306,6 +313,7 @@ fn driver_spec(out: &mut Vec<FieldError>, spec: &Value) {
         let here = format!("spec.tokenRequests[{i}]");
         if tokens[..i].iter().any(|t| text(t, "audience") == text(token, "audience")) {
             out.push(FieldError::duplicate(format!("{here}.audience"), &json!(text(token, "audience"))));
+            continue;
         }
         let seconds = &token["expirationSeconds"];
         for (wrong, detail) in [

@@ -59,16 +59,31 @@ pub(super) fn volume() -> Spec {
             Ok(())
         },
         validate: volume_validation,
-        validate_update: |old, new| {
+        warnings: |_, new| {
             let mut out = Vec::new();
+            if new["spec"]["persistentVolumeReclaimPolicy"] == "Recycle" {
+                out.push("spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.".into());
+            }
+            out
+        },
+        validate_update: |old, new| {
+            // A change is checked as a volume and as a change, which begins with the former.
+            let mut out = volume_validation(new);
             let source = |object: &Value| {
                 let mut spec = object["spec"].as_object().cloned().unwrap_or_default();
                 spec.retain(|key, _| !VOLUME_FIELDS.contains(&key.as_str()));
                 Value::Object(spec)
             };
-            if source(old) != source(new) {
-                let detail = "spec.persistentvolumesource is immutable after creation";
-                out.push(FieldError::forbidden("spec.persistentvolumesource", detail));
+            let (before, mut after) = (source(old), source(new));
+            let secret = "controllerExpandSecretRef";
+            if before["csi"].is_object() && before["csi"][secret].is_null() && after["csi"].is_object() {
+                // This may still be set.
+                remove(&mut after["csi"], secret);
+            }
+            if before != after {
+                let diff = internal::difference("PersistentVolumeSource", &before, &after);
+                let detail = format!("spec.persistentvolumesource is immutable after creation\n{diff}");
+                out.push(FieldError::forbidden("spec.persistentvolumesource", &detail));
             }
             let (before, after) = (&old["spec"]["volumeMode"], &new["spec"]["volumeMode"]);
             immutable(&mut out, "volumeMode", before, after);
@@ -103,7 +118,8 @@ fn volume_validation(object: &Value) -> Vec<FieldError> {
         out.push(FieldError::required("spec.capacity", ""));
     }
     if capacity["storage"].is_null() || entries(spec, "capacity").count() > 1 {
-        out.push(FieldError::not_supported("spec.capacity", capacity, &["storage"]));
+        let shown = if capacity.is_null() { &json!({}) } else { capacity };
+        out.push(FieldError::not_supported("spec.capacity", shown, &["storage"]));
     }
     for (name, amount) in entries(spec, "capacity") {
         let field = format!("spec.capacity[{name}]");
@@ -409,35 +425,49 @@ fn claim_update(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     let (before, after) = (&old["spec"], &new["spec"]);
     let mut fixed = after.clone();
+    let mut was = before.clone();
     // Binding, resizing and late choice of a class may change a claim.
     if text(before, "volumeName").is_empty() {
-        copy(before, &mut fixed, "volumeName");
+        copy(after, &mut was, "volumeName");
     }
     if before["storageClassName"].is_null() {
         copy(before, &mut fixed, "storageClassName");
     }
-    copy(before, &mut fixed, "volumeAttributesClassName");
     let bound = text(&old["status"], "phase") == "Bound";
+    if bound {
+        copy(before, &mut fixed, "volumeAttributesClassName");
+    }
     let (had, wants) =
         (&before["resources"]["requests"]["storage"], &after["resources"]["requests"]["storage"]);
     if bound {
         copy(&before["resources"], child(&mut fixed, "resources"), "requests");
     }
-    if fixed != *before {
-        let diff = internal::difference("PersistentVolumeClaimSpec", before, &fixed);
+    if fixed != was {
+        let diff = internal::difference("PersistentVolumeClaimSpec", &was, &fixed);
         let detail = format!(
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n{diff}"
         );
         out.push(FieldError::forbidden("spec", &detail));
     }
-    if bound && quantity(wants) < quantity(had) {
-        let status = &new["status"]["capacity"]["storage"];
-        if !(quantity(wants) > quantity(status)) || status.is_null() {
+    if quantity(wants) < quantity(had) {
+        let status = &old["status"]["capacity"]["storage"];
+        if quantity(wants) <= quantity(status) {
             let detail = "field can not be less than status.capacity";
             out.push(FieldError::forbidden("spec.resources.requests.storage", detail));
         }
     }
     immutable(&mut out, "volumeMode", &before["volumeMode"], &after["volumeMode"]);
+    let class = &after["volumeAttributesClassName"];
+    let current = &old["status"]["currentVolumeAttributesClassName"];
+    if before["volumeAttributesClassName"] != *class
+        && !current.is_null()
+        && class.as_str().is_none_or(str::is_empty)
+    {
+        let what = if class.is_null() { "nil" } else { "empty string" };
+        let detail =
+            format!("update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil");
+        out.push(FieldError::forbidden("spec.volumeAttributesClassName", &detail));
+    }
     out
 }
 

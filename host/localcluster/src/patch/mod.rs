@@ -103,10 +103,11 @@ pub fn apply(
         // The kind is that of the address; a patch cannot make another of it.
         let (version, name) = (&patched["apiVersion"], &patched["kind"]);
         if let (Some(version), Some(name)) = (version.as_str(), name.as_str()) {
-            if (version, name) != (kind.api_version().as_str(), kind.kind.as_str())
-                && schema().kind(version, name).is_none()
-            {
-                return Err(refuse(&schema::not_registered(version, name)));
+            if (version, name) != (kind.api_version().as_str(), kind.kind.as_str()) {
+                if schema().kind(version, name).is_none() {
+                    return Err(refuse(&schema::not_registered(version, name)));
+                }
+                return Err(refuse(&schema::not_convertible(&kind.api_version(), &kind.kind, version, name)));
             }
         }
     }

@@ -3,12 +3,10 @@
 //! In: a content type and bytes. Out: JSON text, not yet checked against a kind. Invariant: text that is JSON already is
 //! not copied.
 
-use std::borrow::Cow;
-
 use serde_json::Value;
 
 use crate::proto;
-use crate::schema;
+use crate::schema::{self, Body, yaml};
 use crate::status::Status;
 
 /// What bodies of objects may be.
@@ -20,33 +18,56 @@ pub fn media_type(header: Option<&str>) -> &str {
     header.unwrap_or_default().split(';').next().unwrap_or_default().trim()
 }
 
-/// The JSON text of an object's body. No content type means JSON.
-pub fn to_json<'a>(
+/// A body of an object as JSON text. No content type means JSON.
+pub fn of_kind<'a>(
     content_type: Option<&str>,
-    body: &'a [u8],
+    sent: &'a [u8],
+    kind: &str,
     custom: bool,
-) -> Result<Cow<'a, [u8]>, Status> {
-    match media_type(content_type) {
-        "" | "application/json" | "*/*" => Ok(Cow::Borrowed(body)),
-        "application/yaml" => yaml_to_json(body).map(Cow::Owned),
-        "application/vnd.kubernetes.protobuf" if !custom => {
-            proto::to_json(body).map(Cow::Owned).map_err(|error| Status::bad_request(error.to_string()))
+) -> Result<Body<'a>, Status> {
+    to_json(content_type, sent, custom, |why| schema::unrecognized(kind, sent, why))
+}
+
+/// The same, where a text that cannot be read at all is refused with `refuse`.
+fn to_json<'a>(
+    content_type: Option<&str>,
+    sent: &'a [u8],
+    custom: bool,
+    refuse: impl Fn(&str) -> Status,
+) -> Result<Body<'a>, Status> {
+    let media = media_type(content_type).to_ascii_lowercase();
+    match media.as_str() {
+        _ if content_type.is_some_and(malformed) => {}
+        "" | "application/json" | "*/*" => return Ok(Body::from_json(sent)),
+        "application/yaml" => {
+            let read = yaml::to_json(sent).map_err(|error| refuse(&error))?;
+            return Ok(Body { json: read.json.into(), sent, repeated: read.repeated });
         }
-        _ => Err(Status::unsupported_media_type(if custom { CUSTOM_TYPES } else { OBJECT_TYPES })),
+        "application/vnd.kubernetes.protobuf" if !custom => {
+            let json = proto::to_json(sent).map_err(|error| Status::bad_request(error.to_string()))?;
+            return Ok(Body { json: json.into(), sent, repeated: Vec::new() });
+        }
+        _ => {}
     }
+    Err(Status::unsupported_media_type(if custom { CUSTOM_TYPES } else { OBJECT_TYPES }))
 }
 
-/// YAML, of which JSON is a part, as JSON.
-pub fn yaml_to_json(body: &[u8]) -> Result<Vec<u8>, Status> {
-    let complain =
-        |why: String| Status::bad_request(format!("couldn't get version/kind; json parse error: {why}"));
-    let text = std::str::from_utf8(body).map_err(|error| complain(error.to_string()))?;
-    let value: Value = serde_yaml::from_str(text).map_err(|error| complain(error.to_string()))?;
-    Ok(value.to_string().into_bytes())
+/// Whether the parameters of a content type are none.
+fn malformed(header: &str) -> bool {
+    let header = header.trim_end();
+    let header = header.strip_suffix(';').unwrap_or(header);
+    header.split(';').skip(1).any(|parameter| {
+        parameter.split_once('=').is_none_or(|(key, value)| key.trim().is_empty() || value.trim().is_empty())
+    })
 }
 
-/// The `DeleteOptions` in a JSON text; they may come under the version of any group.
-pub fn delete_options(json: &[u8]) -> Result<Value, Status> {
+/// The `DeleteOptions` of a body; they may come under the version of any group.
+pub fn delete_options(content_type: Option<&str>, sent: &[u8]) -> Result<Value, Status> {
+    let body = to_json(content_type, sent, false, |why| Status::bad_request(why))?;
+    delete_options_of(&body.json)
+}
+
+fn delete_options_of(json: &[u8]) -> Result<Value, Status> {
     const SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
     let mut value: Value = serde_json::from_slice(json).map_err(|error| {
         let why = schema::syntax::go_error(&error, json);
@@ -54,6 +75,7 @@ pub fn delete_options(json: &[u8]) -> Result<Value, Status> {
     })?;
     let text = |key: &str| value[key].as_str().unwrap_or_default();
     let (kind, version) = (text("kind"), text("apiVersion"));
+    let version = if version.is_empty() { "meta.k8s.io/v1" } else { version };
     if !matches!(kind, "" | "DeleteOptions") {
         return Err(Status::bad_request(format!(
             "no kind {kind:?} is registered for version {version:?} in scheme {SCHEME:?}"

@@ -170,6 +170,17 @@ impl Rest {
     }
 }
 
+/// The namespace in a body must be that of the path, if there is one.
+pub(super) fn namespace_fits(call: &Call, object: &Value) -> Result<(), Status> {
+    let given = meta_text(object, "namespace");
+    if given.is_empty() || given == call.namespace {
+        return Ok(());
+    }
+    Err(Status::bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request",
+    ))
+}
+
 /// The namespace in a body must be that of the path; it is filled in where absent.
 pub(super) fn check_namespace(call: &Call, object: &mut Value) -> Result<(), Status> {
     if !object.is_object() {
@@ -178,12 +189,7 @@ pub(super) fn check_namespace(call: &Call, object: &mut Value) -> Result<(), Sta
     if object.get("metadata").is_some_and(|m| !m.is_object()) {
         return Err(Status::bad_request("metadata is not an object"));
     }
-    let given = meta_text(object, "namespace");
-    if !given.is_empty() && given != call.namespace {
-        return Err(Status::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
+    namespace_fits(call, object)?;
     if let Some(meta) = meta_mut(object) {
         if call.namespace.is_empty() {
             meta.remove("namespace");

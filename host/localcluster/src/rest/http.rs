@@ -11,7 +11,7 @@ use http::{HeaderMap, Method, header};
 use serde_json::Value;
 
 use super::answer::{Answer, Outcome};
-use super::negotiate::{self, Accept, DiscoveryForm};
+use super::negotiate::{self, Accept, DiscoveryForm, Shape};
 use super::options::{DeleteOptions, ListOptions, Query, Verb, WriteOptions};
 use super::path::{self, ResourcePath, Route};
 use super::read::Filter;
@@ -76,7 +76,7 @@ impl Rest {
         let verdict = self.faults.judge(&request).await;
         match verdict {
             Verdict::Pass => Ok(self.answer(request).await),
-            Verdict::Refuse(status) => Ok(failure(&status)),
+            Verdict::Refuse(status) => Ok(failure(&status, false)),
             Verdict::Cut => Err(Cut),
             Verdict::LoseAnswer => {
                 self.answer(request).await;
@@ -94,7 +94,7 @@ impl Rest {
             // Without RBAC these need no credential.
             if user.is_ok() || self.authorization == AuthorizationMode::AlwaysAllow {
                 if let Some(response) = self.open_path(&request, segments) {
-                    return response.unwrap_or_else(|status| failure(&status));
+                    return response.unwrap_or_else(|status| failure(&status, false));
                 }
             }
         }
@@ -102,12 +102,13 @@ impl Rest {
             Ok(user) => user,
             Err(status) => return refusal(&status),
         };
+        let yaml = negotiate::failures_in_yaml(request.header(header::ACCEPT));
         let result = match route {
             Route::Resource(path) => self.resource(&request, path, user).await,
             Route::Other(segments) if self.is_admin(&segments) => self.admin(request, &segments).await,
             other => self.discover(&request, &other),
         };
-        result.unwrap_or_else(|status| failure(&status))
+        result.unwrap_or_else(|status| failure(&status, yaml))
     }
 
     /// Who sends a request, if they may.
@@ -206,11 +207,25 @@ impl Rest {
                     _ => Ok(not_found()),
                 };
             }
+            // Nothing is written across namespaces.
+            Err(status)
+                if status.code == 405
+                    && kind.custom
+                    && kind.namespaced
+                    && path.namespace.is_none()
+                    && request.method == Method::POST =>
+            {
+                return Ok(not_found());
+            }
             target => target?,
         };
         let query = Query::parse(&request.query);
-        let accept = negotiate::negotiate(request.header(header::ACCEPT))?;
-        let include = IncludeObject::parse(query.text("includeObject"))?;
+        let streams = path.watch || target == Target::Collection;
+        let accept = negotiate::negotiate(request.header(header::ACCEPT), streams)?;
+        let include = match accept.shape {
+            Shape::Table => IncludeObject::parse(query.text("includeObject"))?,
+            _ => IncludeObject::default(),
+        };
         let gzip = request
             .header(header::ACCEPT_ENCODING)
             .is_some_and(|list| list.split(',').any(|e| e.trim().starts_with("gzip")));
@@ -231,7 +246,8 @@ impl Rest {
                 writer.write(answer)
             }
             Err(status) => {
-                let mut response = failure(&status);
+                let yaml = negotiate::failures_in_yaml(request.header(header::ACCEPT));
+                let mut response = failure(&status, yaml);
                 deprecation.iter().for_each(|warning| warn(&mut response, warning));
                 Ok(response)
             }
@@ -270,22 +286,22 @@ impl Rest {
                     return Ok(answer);
                 }
                 if call.kind.kind == "Binding" && !call.kind.custom {
-                    let json = body::to_json(content, &request.body, false)?;
-                    let decoded = schema::decode(&call.kind, &json, call.write.validation)?;
+                    let body = body::of_kind(content, &request.body, &call.kind.kind, false)?;
+                    let decoded = schema::decode(&call.kind, &body, call.write.validation)?;
                     call.name = super::meta_text(&decoded.object, "name").to_owned();
                     return self.bind(&call, &decoded.object);
                 }
-                let json = body::to_json(content, &request.body, call.kind.custom)?;
-                let decoded = schema::decode(&call.kind, &json, call.write.validation)?;
+                let body = body::of_kind(content, &request.body, &call.kind.kind, call.kind.custom)?;
+                let decoded = schema::decode(&call.kind, &body, call.write.validation)?;
                 if let Some(field) = call.kind.strategy.raw_field() {
-                    call.write.raw = raw::field(&json, field);
+                    call.write.raw = raw::field(&body.json, field);
                 }
                 self.create(&call, decoded.object, decoded.warnings)
             }
             Target::Replace => {
                 call.write = WriteOptions::parse(query, agent, Verb::Update)?;
-                let json = body::to_json(content, &request.body, call.kind.custom)?;
-                let decoded = schema::decode(&call.kind, &json, call.write.validation)?;
+                let body = body::of_kind(content, &request.body, &call.kind.kind, call.kind.custom)?;
+                let decoded = schema::decode(&call.kind, &body, call.write.validation)?;
                 self.update(&call, &Change::Put(decoded.object), decoded.warnings)
             }
             Target::Patch => {
@@ -314,6 +330,9 @@ impl Rest {
         Ok(Answer::ok(&call.kind, Outcome::Watch(Box::new(watcher))))
     }
 }
+
+/// Verbs of single objects.
+const ITEM_VERBS: [&str; 4] = ["get", "update", "patch", "delete"];
 
 /// What a path and a method ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -357,6 +376,10 @@ impl Target {
         }
         let (target, verb) = match (path.name.is_some(), method) {
             (true, _) if everywhere => return Err(Status::no_such_resource()),
+            // Reviews have no objects.
+            (true, _) if !ITEM_VERBS.iter().any(|verb| kind.verbs.contains(verb)) => {
+                return Err(Status::no_such_resource());
+            }
             (false, &Method::GET) if path.watch => (Self::Read, "watch"),
             (true, &Method::GET) if path.watch => (Self::Read, "watch"),
             _ if path.watch => return Err(Status::method_not_allowed()),
@@ -420,6 +443,5 @@ fn delete_options(query: &Query, content_type: Option<&str>, text: &[u8]) -> Res
     if text.is_empty() {
         return DeleteOptions::from_query(query);
     }
-    let json = body::to_json(content_type, text, false)?;
-    DeleteOptions::from_value(&body::delete_options(&json)?)
+    DeleteOptions::from_value(&body::delete_options(content_type, text)?)
 }

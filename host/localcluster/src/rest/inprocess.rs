@@ -17,7 +17,7 @@ use super::update::Change as Update;
 use super::watch::{Item, Watcher};
 use super::{Call, Object, Rest, add_type_meta};
 use crate::patch::PatchType;
-use crate::schema;
+use crate::schema::{self, Body};
 use crate::status::Status;
 use crate::storage::Change;
 
@@ -113,7 +113,8 @@ impl InProcess {
     /// Creates an object.
     pub fn create(&self, target: &Target<'_>, object: &Value) -> Result<Value, Status> {
         let call = self.call(target)?;
-        let decoded = schema::decode(&call.kind, object.to_string().as_bytes(), call.write.validation)?;
+        let text = object.to_string();
+        let decoded = schema::decode(&call.kind, &Body::from_json(text.as_bytes()), call.write.validation)?;
         value_of(self.rest.create(&call, decoded.object, decoded.warnings)?)
     }
 
@@ -150,7 +151,8 @@ impl InProcess {
     /// Replaces an object, or the part of it that `sub` names.
     pub fn update(&self, target: &Target<'_>, object: &Value) -> Result<Value, Status> {
         let call = self.call(target)?;
-        let decoded = schema::decode(&call.kind, object.to_string().as_bytes(), call.write.validation)?;
+        let text = object.to_string();
+        let decoded = schema::decode(&call.kind, &Body::from_json(text.as_bytes()), call.write.validation)?;
         value_of(self.rest.update(&call, &Update::Put(decoded.object), decoded.warnings)?)
     }
 

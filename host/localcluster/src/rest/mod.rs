@@ -9,6 +9,7 @@ mod body;
 pub mod clock;
 mod create;
 mod delete;
+mod health;
 mod http;
 mod inprocess;
 mod negotiate;

@@ -31,7 +31,9 @@ pub struct Accept {
 }
 
 /// What objects can be sent as.
-pub const MEDIA_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+const MEDIA_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+/// What events can be sent as.
+const STREAM_TYPES: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
 struct Clause<'a> {
     media: &'a str,
@@ -74,18 +76,44 @@ fn encoding(media: &str) -> Option<bool> {
     }
 }
 
-/// Chooses a form of an object, a list or a stream of events.
-pub fn negotiate(header: Option<&str>) -> Result<Accept, Status> {
-    let header = header.map_or("*/*", |h| if h.trim().is_empty() { "*/*" } else { h });
-    let clauses = clauses(header);
-    let known =
-        |c: &Clause<'_>| encoding(c.media).is_some() || c.media == "application/vnd.kubernetes.protobuf";
-    if !clauses.iter().any(known) {
-        let mut status = Status::not_acceptable(format!(
-            "406: Not Acceptable\n\nAvailable representations: {MEDIA_TYPES}"
-        ));
-        status.details = Some(crate::status::Details::default());
-        return Err(status);
+/// The header; no or an empty one takes anything.
+fn or_anything(header: Option<&str>) -> &str {
+    header.map_or("*/*", |h| if h.trim().is_empty() { "*/*" } else { h })
+}
+
+/// Refuses a client that takes none of the types of a path. The type alone counts here, and `*` for its second half
+/// does not.
+fn routed(clauses: &[Clause<'_>], known: &[&str], available: &str) -> Result<(), Status> {
+    if clauses.iter().any(|c| c.media == "*/*" || known.contains(&c.media)) {
+        return Ok(());
+    }
+    let text = format!("406: Not Acceptable\n\nAvailable representations: {available}");
+    let mut status = Status::not_acceptable(text);
+    status.details = Some(crate::status::Details::default());
+    Err(status)
+}
+
+const OBJECTS: &[&str] = &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+
+/// Refuses a client that takes no JSON, at a path that has nothing else.
+pub fn json_only(header: Option<&str>) -> Result<(), Status> {
+    routed(&clauses(or_anything(header)), &OBJECTS[..1], OBJECTS[0])
+}
+
+/// Whether failures are told in YAML.
+pub fn failures_in_yaml(header: Option<&str>) -> bool {
+    let clauses = clauses(or_anything(header));
+    let plain = clauses.iter().filter(|clause| clause.transform.is_none());
+    plain.filter_map(|clause| encoding(clause.media)).next().unwrap_or(false)
+}
+
+/// Chooses a form of an object, a list or a stream of events; `streams` says whether the path has those.
+pub fn negotiate(header: Option<&str>, streams: bool) -> Result<Accept, Status> {
+    let clauses = clauses(or_anything(header));
+    if streams {
+        routed(&clauses, OBJECTS, &format!("{MEDIA_TYPES}, {STREAM_TYPES}"))?;
+    } else {
+        routed(&clauses, OBJECTS, MEDIA_TYPES)?;
     }
     for clause in &clauses {
         let Some(yaml) = encoding(clause.media) else { continue };
@@ -110,6 +138,11 @@ pub fn not_acceptable() -> Status {
     Status::not_acceptable(format!("only the following media types are accepted: {MEDIA_TYPES}"))
 }
 
+/// 406 to a client that would have events in another form.
+pub fn no_such_stream() -> Status {
+    Status::not_acceptable(format!("only the following media types are accepted: {STREAM_TYPES}"))
+}
+
 /// How discovery is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiscoveryForm {
@@ -124,8 +157,11 @@ pub fn negotiate_discovery(
     header: Option<&str>,
     aggregated: bool,
 ) -> Result<(DiscoveryForm, Accept), Status> {
-    let header = header.map_or("*/*", |h| if h.trim().is_empty() { "*/*" } else { h });
-    for clause in clauses(header) {
+    let clauses = clauses(or_anything(header));
+    if !aggregated {
+        routed(&clauses, OBJECTS, MEDIA_TYPES)?;
+    }
+    for clause in clauses {
         let Some(yaml) = encoding(clause.media) else { continue };
         let accept = Accept { yaml, ..Accept::default() };
         match clause.transform {
@@ -148,20 +184,22 @@ mod tests {
     #[test]
     fn the_first_form_that_can_be_sent_is_chosen() {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
-        assert_eq!(negotiate(Some(kubectl)).expect("table").shape, Shape::Table);
+        assert_eq!(negotiate(Some(kubectl), false).expect("table").shape, Shape::Table);
         let fallback = "application/json;as=Poem;g=meta.k8s.io;v=v1,application/json";
-        assert_eq!(negotiate(Some(fallback)).expect("plain"), Accept::default());
+        assert_eq!(negotiate(Some(fallback), false).expect("plain"), Accept::default());
         let protobuf = "application/vnd.kubernetes.protobuf,application/json";
-        assert_eq!(negotiate(Some(protobuf)).expect("json"), Accept::default());
+        assert_eq!(negotiate(Some(protobuf), false).expect("json"), Accept::default());
         let quality = "application/json;q=0.5,application/yaml";
-        assert!(negotiate(Some(quality)).expect("yaml").yaml);
+        assert!(negotiate(Some(quality), false).expect("yaml").yaml);
     }
 
     #[test]
     fn what_cannot_be_sent_is_refused_in_the_two_ways_of_the_real_server() {
-        let xml = negotiate(Some("application/xml")).expect_err("xml");
+        let xml = negotiate(Some("application/xml"), false).expect_err("xml");
         assert!(xml.message.starts_with("406: Not Acceptable"), "{}", xml.message);
-        let poem = negotiate(Some("application/json;as=Poem;g=meta.k8s.io;v=v1")).expect_err("poem");
+        let any = negotiate(Some("application/*"), true).expect_err("half a type");
+        assert!(any.message.ends_with("protobuf;stream=watch"), "{}", any.message);
+        let poem = negotiate(Some("application/json;as=Poem;g=meta.k8s.io;v=v1"), false).expect_err("poem");
         assert!(poem.message.starts_with("only the following"), "{}", poem.message);
     }
 }

@@ -34,7 +34,13 @@ impl Query {
         self.0.get(key)?.first().map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    fn all(&self, key: &str) -> &[String] {
+    /// Whether it is given at all.
+    pub fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
+    }
+
+    /// All values of a key.
+    pub fn all(&self, key: &str) -> &[String] {
         self.0.get(key).map_or(&[], Vec::as_slice)
     }
 
@@ -66,6 +72,8 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// Who owns the fields.
     pub manager: String,
+    /// Whether it is an apply.
+    pub applies: bool,
     /// Apply takes over fields of others.
     pub force: bool,
     /// What to do about unknown fields.
@@ -79,6 +87,7 @@ impl Default for WriteOptions {
         Self {
             dry_run: false,
             manager: "coxswain-localcluster".into(),
+            applies: false,
             force: false,
             validation: FieldValidation::Warn,
             raw: None,
@@ -142,7 +151,8 @@ impl WriteOptions {
             return Err(Status::invalid("meta.k8s.io", kind, "", errors));
         }
         let manager = given.map_or_else(|| manager_of(user_agent), str::to_owned);
-        Ok(Self { dry_run, manager, force: force.unwrap_or(false), validation, raw: None })
+        let applies = verb == Verb::Apply;
+        Ok(Self { dry_run, manager, applies, force: force.unwrap_or(false), validation, raw: None })
     }
 }
 

@@ -4,10 +4,10 @@ use bytes::Bytes;
 use http::{Method, header};
 use serde_json::json;
 
-use super::Rest;
 use super::http::{Body, Request, Response};
 use super::registry::Kinds;
-use super::respond::{cached, not_found, object_response, text};
+use super::respond::{cached, not_found, object_response};
+use super::{Rest, health, negotiate};
 use crate::discovery;
 use crate::status::Status;
 
@@ -21,15 +21,16 @@ impl Rest {
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         let response = match segments.as_slice() {
             ["version"] => {
+                if let Err(status) = negotiate::json_only(request.header(header::ACCEPT)) {
+                    return Some(Err(status));
+                }
                 let body = discovery::version().to_string();
                 object_response(200, body.into(), false)
             }
-            ["healthz" | "livez" | "readyz"] => self.health(request),
-            ["healthz" | "livez" | "readyz", check] => {
-                if !CHECKS.contains(check) {
-                    return Some(Ok(not_found()));
-                }
-                text(200, "ok")
+            ["healthz" | "livez" | "readyz", ..] if request.path.ends_with('/') => not_found(),
+            [endpoint @ ("healthz" | "livez" | "readyz")] => health::all(endpoint, &request.query),
+            [endpoint @ ("healthz" | "livez" | "readyz"), check @ ..] => {
+                health::one(endpoint, &check.join("/"))
             }
             _ => return None,
         };
@@ -37,15 +38,6 @@ impl Rest {
             return Some(Err(Status::method_not_allowed()));
         }
         Some(Ok(response))
-    }
-
-    fn health(&self, request: &Request) -> Response {
-        if !request.query.split('&').any(|pair| pair == "verbose" || pair.starts_with("verbose=")) {
-            return text(200, "ok");
-        }
-        let name = request.path.trim_matches('/');
-        let lines: String = CHECKS.iter().map(|check| format!("[+]{check} ok\n")).collect();
-        text(200, &format!("{lines}{name} check passed\n"))
     }
 
     /// Paths that need one.
@@ -105,6 +97,3 @@ impl Rest {
         response
     }
 }
-
-/// Names under which health can be asked for in parts.
-const CHECKS: &[&str] = &["ping", "log", "etcd", "poststarthook"];

@@ -33,7 +33,10 @@ impl IncludeObject {
             None | Some("Metadata") => Ok(Self::Metadata),
             Some("None") => Ok(Self::None),
             Some("Object") => Ok(Self::Object),
-            Some(other) => Err(Status::bad_request(format!("unrecognized includeObject value: \"{other}\""))),
+            Some(other) => Err(Status::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: \"{other}\": must be \
+                 'Metadata', 'Object', 'None', or empty"
+            ))),
         }
     }
 }

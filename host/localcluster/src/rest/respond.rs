@@ -40,7 +40,10 @@ impl Writer {
                 response
             }
             Outcome::Watch(watcher) => {
-                if self.form.accept.shape == Shape::PartialList || yaml {
+                if yaml {
+                    return Err(negotiate::no_such_stream());
+                }
+                if self.form.accept.shape == Shape::PartialList {
                     return Err(negotiate::not_acceptable());
                 }
                 stream(*watcher, self.form)
@@ -131,9 +134,10 @@ pub(super) fn unavailable() -> Response {
 }
 
 /// The answer of a failure.
-pub fn failure(status: &Status) -> Response {
-    let bytes = Bytes::from(status.to_value().to_string());
-    let mut response = object_response(status.code, bytes, false);
+pub fn failure(status: &Status, yaml: bool) -> Response {
+    let json = status.to_value().to_string();
+    let bytes = if yaml { super::to_yaml(json.as_bytes()) } else { json.into() };
+    let mut response = object_response(status.code, bytes, yaml);
     let wait = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     if wait > 0 {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait));
@@ -143,7 +147,7 @@ pub fn failure(status: &Status) -> Response {
 
 /// The answer to somebody who may not.
 pub(super) fn refusal(status: &Status) -> Response {
-    let mut response = failure(status);
+    let mut response = failure(status, false);
     if status.code != 401 {
         response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     }

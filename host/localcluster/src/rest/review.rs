@@ -8,6 +8,8 @@ use super::answer::{Answer, Outcome};
 use super::strategy::User;
 use super::{Call, Rest, body};
 use crate::authorization::{Attributes, Decision};
+use crate::kinds::pod_validation::{label_requirement, requirement_values};
+use crate::kinds::value::{items, text};
 use crate::schema;
 use crate::status::{FieldError, FieldReason, Status};
 
@@ -26,8 +28,8 @@ impl Rest {
         if !matches!(kind.group.as_str(), AUTHORIZATION | AUTHENTICATION) {
             return Ok(None);
         }
-        let json = body::to_json(content, text, false)?;
-        let decoded = schema::decode(kind, &json, call.write.validation)?;
+        let body = body::of_kind(content, text, &kind.kind, false)?;
+        let decoded = schema::decode(kind, &body, call.write.validation)?;
         let mut object = decoded.object;
         if !object["metadata"].is_object() {
             object["metadata"] = json!({});
@@ -190,6 +192,9 @@ fn attributes(spec: &Value, of_somebody: bool, problems: Vec<FieldError>) -> Res
         )),
         _ => {}
     }
+    if let Some(resource) = resource {
+        selectors(&mut errors, resource);
+    }
     let somebody = subject(spec);
     if of_somebody && somebody.name.is_empty() && somebody.groups.is_empty() {
         errors.push(FieldError::invalid(
@@ -218,6 +223,38 @@ fn attributes(spec: &Value, of_somebody: bool, problems: Vec<FieldError>) -> Res
         }
         (None, None) => Attributes::default(),
     })
+}
+
+/// Selectors that a question is narrowed by. Operators may be newer than this server.
+fn selectors(errors: &mut Vec<FieldError>, resource: &Value) {
+    for key in ["fieldSelector", "labelSelector"] {
+        let selector = &resource[key];
+        if !selector.is_object() {
+            continue;
+        }
+        let path = format!("spec.resourceAttributes.{key}");
+        let raw = selector["rawSelector"].as_str().unwrap_or_default();
+        let all = items(selector, "requirements");
+        if !raw.is_empty() && !all.is_empty() {
+            let detail = "may not specified at the same time as requirements";
+            errors.push(FieldError::invalid(format!("{path}.rawSelector"), &json!(raw), detail));
+        }
+        if raw.is_empty() && all.is_empty() {
+            let detail = format!("when {path} is specified, requirements or rawSelector is required");
+            errors.push(FieldError::required(format!("{path}.requirements"), &detail));
+        }
+        for (i, requirement) in all.iter().enumerate() {
+            let here = format!("{path}.requirements[{i}]");
+            if key == "labelSelector" {
+                label_requirement(errors, requirement, &here, true);
+            } else {
+                if text(requirement, "key").is_empty() {
+                    errors.push(FieldError::required(format!("{here}.key"), "must be specified"));
+                }
+                requirement_values(errors, requirement, &here, true);
+            }
+        }
+    }
 }
 
 fn invalid(errors: Vec<FieldError>) -> Status {

@@ -56,9 +56,12 @@ impl Rest {
         if request.method != Method::GET {
             call.write = WriteOptions::parse(query, agent, verb)?;
         }
-        let json = || body::to_json(content, &request.body, false);
+        if request.method == Method::POST {
+            self.check_namespace_lives(&call, &call.name)?;
+        }
+        let sent = |kind: &str| body::of_kind(content, &request.body, kind, false);
         let typed =
-            |version: &str, kind: &str| schema::decode_as(version, kind, &json()?, call.write.validation);
+            |version: &str, kind: &str| schema::decode_as(version, kind, &sent(kind)?, call.write.validation);
         match (call.sub.as_str(), &request.method) {
             ("scale", &Method::GET) => self.read_scale(&call),
             ("scale", &Method::PUT) => {
@@ -78,8 +81,9 @@ impl Rest {
                 self.bind(&call, &binding)
             }
             ("eviction", _) => {
-                let text = older_eviction(json()?);
-                let eviction = schema::decode_as("policy/v1", "Eviction", &text, call.write.validation)?;
+                let mut sent = sent("Eviction")?;
+                sent.json = older_eviction(sent.json);
+                let eviction = schema::decode_as("policy/v1", "Eviction", &sent, call.write.validation)?;
                 self.evict(&call, &eviction.object)
             }
             ("token", _) => {
@@ -90,8 +94,8 @@ impl Rest {
             ("exec" | "attach" | "portforward" | "proxy", _) => self.connect(&call),
             (_, &Method::GET) => self.get(&call, query.text("resourceVersion").unwrap_or_default()).await,
             (_, &Method::PUT) => {
-                let text = body::to_json(content, &request.body, call.kind.custom)?;
-                let decoded = schema::decode(&call.kind, &text, call.write.validation)?;
+                let body = body::of_kind(content, &request.body, &call.kind.kind, call.kind.custom)?;
+                let decoded = schema::decode(&call.kind, &body, call.write.validation)?;
                 self.update(&call, &Change::Put(decoded.object), decoded.warnings)
             }
             (_, &Method::PATCH) => {
@@ -119,7 +123,10 @@ impl Rest {
         let kind = &call.kind;
         let warnings = std::cell::RefCell::new(Vec::new());
         let edit = |object: &mut Value| {
-            let present = kind.strategy.scale(kind, object)?;
+            let mut present = kind.strategy.scale(kind, object)?;
+            if call.write.applies {
+                present["metadata"]["managedFields"] = patch::managed::owners_of_scale(kind, object).into();
+            }
             let (scale, noticed) = make(&present)?;
             *warnings.borrow_mut() = noticed;
             let uid = meta_text(&scale, "uid");
@@ -130,7 +137,10 @@ impl Rest {
                 );
                 return Err(Status::conflict(&kind.group, &kind.plural, &call.name, text));
             }
-            check_scale(&call.name, &scale)?;
+            if !kind.custom {
+                // Definitions say themselves what is too little.
+                check_scale(&call.name, &scale)?;
+            }
             kind.strategy.set_scale(kind, object, &scale)?;
             let version = meta_text(&scale, "resourceVersion");
             if let (Some(meta), false) = (meta_mut(object), version.is_empty()) {
@@ -240,7 +250,6 @@ impl Rest {
         options.dry_run |= call.write.dry_run;
         let table = self.table(&call.kind);
         let stored = table.get(&call.key()).ok_or_else(|| call.kind.not_found(&call.name))?;
-        self.check_namespace_lives(call, &call.name)?;
         let pod = stored.value();
         admission::check_eviction(&self.ctx(call), &pod, options.dry_run)?;
         if !options.dry_run {
@@ -368,10 +377,22 @@ impl Rest {
         if kind.plural == "pods" && !scheduled {
             return Err(Status::bad_request(format!("pod {name} does not have a host assigned")));
         }
+        if kind.plural == "pods" {
+            self.check_node(&object)?;
+        }
         Err(Status::internal(format!(
             "error dialing backend: {} {name:?} is simulated, nothing runs behind it",
             kind.singular
         )))
+    }
+
+    /// Who talks to a pod talks to its node; one that is not there is told of as if it were the pod.
+    fn check_node(&self, pod: &Value) -> Result<(), Status> {
+        let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+        match Lookup::get(self, "", "nodes", "", node) {
+            Some(_) => Ok(()),
+            None => Err(Status::not_found("", "pods", node)),
+        }
     }
 
     fn log(&self, call: &Call) -> Result<Answer, Status> {
@@ -381,6 +402,7 @@ impl Rest {
         if !scheduled {
             return Ok(Answer::ok(&call.kind, Outcome::Empty).with_code(204));
         }
+        self.check_node(&pod)?;
         Ok(Answer::ok(&call.kind, Outcome::Text(String::new())))
     }
 }

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::answer::{Answer, Object, Outcome};
-use super::create::{check_namespace, named, version_required};
+use super::create::{check_namespace, named, namespace_fits, version_required};
 use super::strategy::Kind;
 use super::{Call, Rest, add_type_meta, draft_after, drop_type_meta, finalizers, meta, meta_mut, meta_text};
 use crate::admission;
@@ -40,6 +40,7 @@ impl Rest {
     pub fn update(&self, call: &Call, change: &Change<'_>, warnings: Vec<String>) -> Result<Answer, Status> {
         if let Change::Put(new) = change {
             check_name(call, new)?;
+            namespace_fits(call, new)?;
         }
         loop {
             let current = self.table(&call.kind).get(&call.key());
@@ -132,7 +133,11 @@ impl Rest {
         kind.strategy.default(kind, &mut new);
         if !owned && !call.write.manager.is_empty() {
             let manager = &call.write.manager;
-            patch::managed::on_write(kind, Some(&old), &mut new, manager, &call.sub, &ctx.now);
+            if call.sub == "scale" && call.write.applies {
+                patch::managed::on_scale_apply(kind, &old, &mut new, manager);
+            } else {
+                patch::managed::on_write(kind, Some(&old), &mut new, manager, &call.sub, &ctx.now);
+            }
         }
         self.check_grant(call, Some(&old), &new)?;
         admission::mutate_update(&ctx, kind, &call.sub, &old, &mut new)?;
@@ -143,8 +148,10 @@ impl Rest {
         if !errors.is_empty() {
             return Err(kind.invalid(&call.name, errors));
         }
-        for warning in kind.strategy.warnings(Some(&old), &new) {
-            ctx.warn(warning);
+        if call.sub.is_empty() {
+            for warning in kind.strategy.warnings(Some(&old), &new) {
+                ctx.warn(warning);
+            }
         }
         self.check_signer(call, &old, &new)?;
         admission::validate_update(&ctx, kind, &call.sub, &old, &new)?;

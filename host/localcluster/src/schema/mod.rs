@@ -9,6 +9,9 @@ pub mod quantity;
 mod scalar;
 pub mod syntax;
 pub mod types;
+pub mod yaml;
+
+use std::borrow::Cow;
 
 use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
@@ -53,8 +56,45 @@ pub struct Decoded {
     pub warnings: Vec<String>,
 }
 
+/// A body as JSON text.
+#[derive(Clone, Debug)]
+pub struct Body<'a> {
+    /// As JSON.
+    pub json: Cow<'a, [u8]>,
+    /// As it was sent, for messages.
+    pub sent: &'a [u8],
+    /// Keys that the JSON does not show to have been there twice.
+    pub repeated: Vec<String>,
+}
+
+impl<'a> Body<'a> {
+    /// A body that was sent as JSON.
+    pub fn from_json(sent: &'a [u8]) -> Self {
+        Self { json: Cow::Borrowed(sent), sent, repeated: Vec::new() }
+    }
+
+    /// What strict decoding says: one warning each, or all as one refusal.
+    pub(crate) fn strict(
+        &self,
+        found: Vec<String>,
+        validation: FieldValidation,
+    ) -> Result<Vec<String>, String> {
+        match validation {
+            FieldValidation::Ignore => Ok(Vec::new()),
+            FieldValidation::Warn => Ok(self.repeated.iter().cloned().chain(found).collect()),
+            FieldValidation::Strict if found.is_empty() && self.repeated.is_empty() => Ok(Vec::new()),
+            FieldValidation::Strict => {
+                let repeated = Some(&self.repeated).filter(|lines| !lines.is_empty());
+                let all: Vec<String> =
+                    repeated.map(|lines| yaml::repeated_error(lines)).into_iter().chain(found).collect();
+                Err(strict_error(&all))
+            }
+        }
+    }
+}
+
 /// Decodes a body as a kind.
-pub fn decode(kind: &Kind, body: &[u8], validation: FieldValidation) -> Result<Decoded, Status> {
+pub fn decode(kind: &Kind, body: &Body<'_>, validation: FieldValidation) -> Result<Decoded, Status> {
     let (api_version, name) = type_of(body, &kind.kind)?;
     if kind.custom {
         return crate::crd::decode(kind, body, &api_version, &name, validation);
@@ -66,7 +106,7 @@ pub fn decode(kind: &Kind, body: &[u8], validation: FieldValidation) -> Result<D
 pub fn decode_as(
     api_version: &str,
     kind: &str,
-    body: &[u8],
+    body: &Body<'_>,
     validation: FieldValidation,
 ) -> Result<Decoded, Status> {
     let (given_version, given_kind) = type_of(body, kind)?;
@@ -78,20 +118,13 @@ pub fn decode_as(
     };
     let version = if given_version.is_empty() { api_version } else { &given_version };
     let (mut object, notes) =
-        decode_text(id, body).map_err(|error| unusable(version, &given_kind, kind, &error))?;
+        decode_text(id, &body.json).map_err(|error| unusable(version, &given_kind, kind, &error))?;
     if let Some(error) = notes.type_error {
         return Err(unusable(version, &given_kind, kind, &error));
     }
-    let mut warnings = Vec::new();
-    match validation {
-        FieldValidation::Ignore => {}
-        FieldValidation::Warn => warnings = notes.strict,
-        FieldValidation::Strict if notes.strict.is_empty() => {}
-        FieldValidation::Strict => {
-            let error = strict_error(&notes.strict);
-            return Err(unusable(version, &given_kind, kind, &error));
-        }
-    }
+    let warnings = body
+        .strict(notes.strict, validation)
+        .map_err(|error| unusable(version, &given_kind, kind, &error))?;
     if let Value::Object(map) = &mut object {
         map.insert("apiVersion".into(), api_version.into());
         map.insert("kind".into(), kind.into());
@@ -102,7 +135,7 @@ pub fn decode_as(
 /// Decodes the body of a delete; it may call itself by any group's version.
 pub fn decode_delete_options(body: &[u8]) -> Result<Value, Status> {
     const KIND: &str = "DeleteOptions";
-    let (version, given) = type_of(body, KIND)?;
+    let (version, given) = type_of(&Body::from_json(body), KIND)?;
     if !given.is_empty() && given != KIND {
         let short = version.rsplit('/').next().unwrap_or("");
         return Err(Status::bad_request(format!(
@@ -209,39 +242,42 @@ pub fn show(ty: &Type, value: &Value) -> String {
 }
 
 /// `apiVersion` and `kind` of a body; the kind's own name where the body does not say.
-fn type_of(body: &[u8], wanted: &str) -> Result<(String, String), Status> {
+fn type_of(body: &Body<'_>, wanted: &str) -> Result<(String, String), Status> {
     #[derive(serde::Deserialize, Default)]
     #[serde(default, rename_all = "camelCase")]
     struct TypeMeta {
         api_version: Option<String>,
         kind: Option<String>,
     }
-    let read = serde_json::from_slice::<Option<TypeMeta>>(body).map(Option::unwrap_or_default);
-    let first = body.iter().find(|b| !b.is_ascii_whitespace());
+    let json = &*body.json;
+    let read = serde_json::from_slice::<Option<TypeMeta>>(json).map(Option::unwrap_or_default);
+    let first = json.iter().find(|b| !b.is_ascii_whitespace());
     if read.is_ok() && first == Some(&b'[') {
-        return Err(unrecognized(wanted, body, &syntax::not_an_object("array")));
+        return Err(untyped(wanted, body, &syntax::not_an_object("array")));
     }
     match read {
         Ok(meta) => {
             let version = meta.api_version.unwrap_or_default();
             if version.split('/').count() > 2 {
-                return Err(Status::bad_request(format!(
-                    "the object provided is unrecognized (must be of type {wanted}): unexpected GroupVersion string: {version} ({})",
-                    summary(body)
-                )));
+                let cause = format!("unexpected GroupVersion string: {version}");
+                return Err(unrecognized(wanted, body.sent, &cause));
             }
             Ok((version, meta.kind.unwrap_or_default()))
         }
-        Err(error) => Err(unrecognized(wanted, body, &syntax::go_error(&error, body))),
+        Err(error) => Err(untyped(wanted, body, &syntax::go_error(&error, json))),
     }
 }
 
 /// What a body without a readable version and kind is answered with.
-fn unrecognized(wanted: &str, body: &[u8], cause: &str) -> Status {
+fn untyped(wanted: &str, body: &Body<'_>, cause: &str) -> Status {
+    unrecognized(wanted, body.sent, &format!("couldn't get version/kind; json parse error: {cause}"))
+}
+
+/// What a body is answered with that is nobody's.
+pub(crate) fn unrecognized(wanted: &str, sent: &[u8], cause: &str) -> Status {
     Status::bad_request(format!(
-        "the object provided is unrecognized (must be of type {wanted}): couldn't get version/kind; json parse \
-         error: {cause} ({})",
-        summary(body)
+        "the object provided is unrecognized (must be of type {wanted}): {cause} ({})",
+        summary(sent)
     ))
 }
 
@@ -255,12 +291,17 @@ fn check_type(api_version: &str, kind: &str, given: &str, given_kind: &str) -> R
     let name = if given_kind.is_empty() { kind } else { given_kind };
     let short = version.rsplit('/').next().unwrap_or(version);
     let error = if schema().kind(version, name).is_some() {
-        let package = package_of(api_version);
-        format!("converting (v{}.{name}) to ({package}.{kind}): unknown conversion", &short[1..])
+        not_convertible(api_version, kind, version, name)
     } else {
         not_registered(version, name)
     };
     Err(Status::bad_request(format!("{name} in version {short:?} cannot be handled as a {kind}: {error}")))
+}
+
+/// What a kind is told that is not the one wanted.
+pub(crate) fn not_convertible(api_version: &str, kind: &str, version: &str, name: &str) -> String {
+    let short = version.rsplit('/').next().unwrap_or(version);
+    format!("converting ({short}.{name}) to ({}.{kind}): unknown conversion", package_of(api_version))
 }
 
 /// What a kind that does not exist is called.
@@ -307,7 +348,7 @@ mod tests {
     use serde_json::json;
 
     fn decoded(api_version: &str, kind: &str, body: &str) -> Result<Decoded, Status> {
-        decode_as(api_version, kind, body.as_bytes(), FieldValidation::Warn)
+        decode_as(api_version, kind, &Body::from_json(body.as_bytes()), FieldValidation::Warn)
     }
 
     #[test]

@@ -18,9 +18,67 @@ pub(super) fn micro_time(text: &str) -> Result<String, String> {
     Ok(at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())
 }
 
+/// Reads a time by a layout of Go's, piece by piece; the error names the piece that does not fit.
 fn parse_time(text: &str, layout: &str) -> Result<Timestamp, String> {
-    text.parse::<Timestamp>()
-        .map_err(|_| format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""))
+    let whole_seconds = !layout.contains('.');
+    let pieces: &[(&str, usize)] = &[
+        ("2006", 4),
+        ("-", 0),
+        ("01", 2),
+        ("-", 0),
+        ("02", 2),
+        ("T", 0),
+        ("15", 2),
+        (":", 0),
+        ("04", 2),
+        (":", 0),
+        ("05", 2),
+    ];
+    let mut rest = text;
+    let fail = |rest: &str, piece: &str| {
+        Err(format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {piece:?}"))
+    };
+    for (piece, digits) in pieces {
+        let length = if *digits == 0 { piece.len() } else { *digits };
+        let fits = rest.get(..length).is_some_and(|head| match digits {
+            0 => head == *piece,
+            _ => head.bytes().all(|b| b.is_ascii_digit()),
+        });
+        if !fits {
+            return fail(rest, piece);
+        }
+        rest = &rest[length..];
+    }
+    let fraction =
+        rest.strip_prefix(['.', ',']).map_or(0, |after| after.bytes().take_while(u8::is_ascii_digit).count());
+    if whole_seconds {
+        // Go takes a fraction here though the layout has none.
+        rest = if fraction > 0 { &rest[1 + fraction..] } else { rest };
+    } else if fraction < 6 {
+        return fail(rest, ".000000");
+    } else {
+        rest = &rest[7..];
+    }
+    let zone = match rest.as_bytes() {
+        [b'Z', ..] => 1,
+        [b'+' | b'-', h1, h2, b':', m1, m2, ..] if [h1, h2, m1, m2].iter().all(|b| b.is_ascii_digit()) => 6,
+        _ => return fail(rest, "Z07:00"),
+    };
+    if rest.len() > zone {
+        return Err(format!("parsing time {text:?}: extra text: {:?}", &rest[zone..]));
+    }
+    text.replace(',', ".").parse::<Timestamp>().map_err(|_| {
+        let part =
+            |range: std::ops::Range<usize>| text.get(range).and_then(|t| t.parse::<u32>().ok()).unwrap_or(0);
+        let what = match (part(5..7), part(11..13), part(14..16), part(17..19)) {
+            (0 | 13.., ..) => "month",
+            (_, 24.., ..) => "hour",
+            (_, _, 60.., _) => "minute",
+            (_, _, _, 60..) => "second",
+            _ => "day",
+        };
+        format!("parsing time {text:?}: {what} out of range")
+    })
 }
 
 /// Base64 in its canonical form.
@@ -34,6 +92,31 @@ pub(super) fn base64(text: &str) -> Result<String, String> {
                 _ => clean.len(),
             };
             Err(format!("illegal base64 data at input byte {at}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_by_their_layout() {
+        assert_eq!(time("2026-01-01T02:00:00.5+02:00"), Ok("2026-01-01T00:00:00Z".into()));
+        assert_eq!(micro_time("2026-01-01T00:00:00.123456Z"), Ok("2026-01-01T00:00:00.123456Z".into()));
+        for (text, want) in [
+            ("2026-01-01T00:00:00.5Z", r#"cannot parse ".5Z" as ".000000""#),
+            ("2026-01-01T00:00:00Z", r#"cannot parse "Z" as ".000000""#),
+            ("2026-01-01T00:00:00.1234567Z", r#"cannot parse "7Z" as "Z07:00""#),
+            ("2026-01-01", r#"cannot parse "" as "T""#),
+            ("", r#"cannot parse "" as "2006""#),
+            ("2026-13-01T00:00:00.000000Z", "month out of range"),
+            ("2026-02-30T00:00:00.000000Z", "day out of range"),
+            ("2026-02-03T00:00:00.000000Zx", r#"extra text: "x""#),
+            ("20\u{e9}6", r#"as "2006""#),
+        ] {
+            let error = micro_time(text).expect_err(text);
+            assert!(error.ends_with(want), "{error}");
         }
     }
 }

@@ -63,6 +63,7 @@ fn quote(c: char) -> String {
 fn place(body: &[u8], at: usize) -> &'static str {
     let before = body[..at].iter().rev().find(|b| !b.is_ascii_whitespace());
     match before {
+        Some(b'-') => "in numeric literal",
         None | Some(b':' | b'[') => "looking for beginning of value",
         Some(b'{') => "looking for beginning of object key string",
         Some(b',') => "looking for beginning of object key string",

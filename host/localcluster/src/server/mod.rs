@@ -158,7 +158,7 @@ async fn read(body: Incoming) -> Result<Bytes, Box<crate::rest::Response>> {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             let status = Status::too_large(format!("limit is {BODY_LIMIT}"));
-            Err(Box::new(failure(&status)))
+            Err(Box::new(failure(&status, false)))
         }
         Ok(Err(_)) => Err(Box::new(text_response(400, "400 Bad Request"))),
         Err(_) => Err(Box::new(text_response(408, "408 Request Timeout"))),

@@ -11,7 +11,7 @@ use super::{blank, store, strip, written};
 use crate::kinds::value::{remove, text};
 use crate::patch::{PatchOptions, Patched, go, keep_type, redecode};
 use crate::rest::strategy::Kind;
-use crate::schema::FieldValidation;
+use crate::schema::{FieldValidation, decode_any, yaml};
 use crate::status::{Cause, Status};
 
 /// Applies a configuration (YAML or JSON) to `old`, or to nothing.
@@ -21,7 +21,7 @@ pub fn apply_ssa(
     patch: &[u8],
     options: &PatchOptions,
 ) -> Result<Patched, Status> {
-    let config = parse(patch)?;
+    let (config, repeated) = parse(patch, options.validation)?;
     if !config["metadata"]["managedFields"].is_null() {
         return Err(Status::bad_request("metadata.managedFields must be nil"));
     }
@@ -72,21 +72,32 @@ pub fn apply_ssa(
     keep_type(kind, &mut object);
     let warnings = match options.validation {
         FieldValidation::Ignore => Vec::new(),
-        _ => notes.strict,
+        _ => repeated.into_iter().chain(notes.strict).collect(),
     };
     Ok(Patched { object, warnings })
 }
 
-fn parse(patch: &[u8]) -> Result<Value, Status> {
+/// The configuration that is applied, and which of its keys come twice.
+fn parse(patch: &[u8], validation: FieldValidation) -> Result<(Value, Vec<String>), Status> {
     let refuse = |why: String| Status::bad_request(format!("error decoding YAML: {why}"));
-    let text = std::str::from_utf8(patch).map_err(|e| refuse(e.to_string()))?;
-    let value: Value = match serde_json::from_str(text) {
-        Ok(value) => value,
-        Err(_) => serde_yaml::from_str(text).map_err(|e| refuse(e.to_string()))?,
-    };
+    let convert = |error: String| refuse(format!("error converting YAML to JSON: {error}"));
+    // Most are JSON, which is YAML that is quick to read.
+    if let Ok((value @ Value::Object(_), repeated)) = decode_any(patch) {
+        if repeated.is_empty() {
+            return Ok((value, repeated));
+        }
+    }
+    let read = yaml::to_json(patch).map_err(convert)?;
+    if validation == FieldValidation::Strict && !read.repeated.is_empty() {
+        return Err(Status::bad_request(format!(
+            "error strict decoding YAML: error converting YAML to JSON: {}",
+            yaml::repeated_error(&read.repeated)
+        )));
+    }
+    let value: Value = serde_json::from_slice(&read.json).map_err(|e| refuse(e.to_string()))?;
     match value {
-        Value::Object(_) => Ok(value),
-        Value::Null => Ok(json!({})),
+        Value::Object(_) => Ok((value, read.repeated)),
+        Value::Null => Ok((json!({}), read.repeated)),
         other => Err(refuse(format!(
             "error unmarshaling JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
             go::json_type(&other)
@@ -246,7 +257,7 @@ fn conflicts(managers: &Managers, touched: &FieldSet, force: bool) -> Result<(),
             paths.into_iter().map(move |path| (who.clone(), show(&path)))
         })
         .collect();
-    found.sort();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
     let message = match found.as_slice() {
         [] => return Ok(()),
         [(who, path)] => format!("Apply failed with 1 conflict: conflict with {who}: {path}"),

@@ -103,7 +103,7 @@ pub fn on_write(kind: &Kind, old: Option<&Value>, new: &mut Value, manager: &str
     };
     let tracked = old.is_none() || !managers.is_empty();
     if tracked && sub == "scale" {
-        scaled(kind, before, new, &mut managers, manager);
+        scaled(kind, before, new, &mut managers, manager, "Update");
     } else if tracked {
         let writer = Manager {
             name: if manager.is_empty() { "unknown".into() } else { manager.into() },
@@ -115,6 +115,34 @@ pub fn on_write(kind: &Kind, old: Option<&Value>, new: &mut Value, manager: &str
         cap(&mut managers);
     }
     store(&managers, new);
+}
+
+/// Records an apply of the scale of an object.
+pub fn on_scale_apply(kind: &Kind, old: &Value, new: &mut Value, manager: &str) {
+    let mut managers = starting_point(Some(old), new, "scale");
+    if !managers.is_empty() {
+        remove(&mut new["metadata"], "managedFields");
+        scaled(kind, old, new, &mut managers, manager, "Apply");
+        store(&managers, new);
+    }
+}
+
+/// Who owns the replicas of an object, as managers of its scale.
+pub fn owners_of_scale(kind: &Kind, object: &Value) -> Vec<Value> {
+    let path = replicas_path(kind);
+    let mut replicas = FieldSet::default();
+    replicas.insert(&[Element::Field("spec".into()), Element::Field("replicas".into())]);
+    let mut managers = Managers::decode(&object["metadata"]["managedFields"]).unwrap_or_default();
+    managers.all.retain(|owned| owned.fields.contains(&path));
+    for owned in &mut managers.all {
+        owned.manager.api_version = "autoscaling/v1".into();
+        owned.fields = replicas.clone();
+    }
+    managers.encode()
+}
+
+fn replicas_path(kind: &Kind) -> Vec<Element> {
+    kind.strategy.replicas_path().split('.').map(|step| Element::Field(step.to_owned())).collect()
 }
 
 fn store(managers: &Managers, object: &mut Value) {
@@ -168,26 +196,26 @@ fn update(kind: &Kind, old: &Value, new: &Value, managers: &mut Managers, writer
 }
 
 /// A scale takes the replicas from whoever owns them; if nobody does, nothing is recorded.
-fn scaled(kind: &Kind, old: &Value, new: &Value, managers: &mut Managers, manager: &str) {
-    let path: Vec<Element> =
-        kind.strategy.replicas_path().split('.').map(|step| Element::Field(step.to_owned())).collect();
+fn scaled(kind: &Kind, old: &Value, new: &Value, managers: &mut Managers, manager: &str, operation: &str) {
+    let path = replicas_path(kind);
     let changed = {
         let found = compare(Node::root(kind), old, new);
         found.modified.union(&found.added).union(&found.removed).contains(&path)
     };
     let owned = managers.all.iter().any(|o| o.fields.contains(&path));
-    if !changed || !owned {
+    // An apply shares what it finds as it wants it.
+    if !owned || !(changed || operation == "Apply") {
         return;
     }
     let mut replicas = FieldSet::default();
     replicas.insert(&path);
     let scaler = Manager {
         name: manager.into(),
-        operation: "Update".into(),
+        operation: operation.into(),
         api_version: kind.api_version(),
         subresource: "scale".into(),
     };
-    for owned in managers.all.iter_mut().filter(|o| o.manager != scaler) {
+    for owned in managers.all.iter_mut().filter(|o| changed && o.manager != scaler) {
         owned.fields = owned.fields.difference(&replicas);
     }
     if managers.find(&scaler).is_none() {

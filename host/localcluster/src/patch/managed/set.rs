@@ -199,15 +199,15 @@ impl FieldSet {
     }
 
     fn collect(&self, prefix: &mut Vec<Element>, out: &mut Vec<Vec<Element>>) {
-        let steps: BTreeSet<&Element> = self.members.iter().chain(self.children.keys()).collect();
-        for step in steps {
+        // What is here comes before what is deeper.
+        for step in &self.members {
             prefix.push(step.clone());
-            if self.members.contains(step) {
-                out.push(prefix.clone());
-            }
-            if let Some(child) = self.children.get(step) {
-                child.collect(prefix, out);
-            }
+            out.push(prefix.clone());
+            prefix.pop();
+        }
+        for (step, child) in &self.children {
+            prefix.push(step.clone());
+            child.collect(prefix, out);
             prefix.pop();
         }
     }
