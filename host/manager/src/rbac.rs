@@ -4,7 +4,10 @@
 //! server for these modules, and no more. Invariant: what RBAC cannot say as
 //! narrowly as a manifest is said as narrowly as RBAC can.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
 
 use k8s_openapi::{
     Resource,
@@ -17,7 +20,7 @@ use k8s_openapi::{
 
 use crate::{
     contract::{GroupResource, LookupRule, Manifest},
-    grants::request_of_path,
+    grants::{self, Access, Entry, Place, Policy, request_of_path},
     registry::is_wildcard,
 };
 
@@ -37,6 +40,15 @@ pub struct Holder {
     pub service_account: String,
 }
 
+/// Roles and bindings of one module.
+#[derive(Clone, Debug)]
+pub struct Permissions {
+    /// In all namespaces and outside of them; none if nothing is needed there.
+    pub everywhere: Option<(ClusterRole, ClusterRoleBinding)>,
+    /// In single namespaces.
+    pub namespaces: Vec<(Role, RoleBinding)>,
+}
+
 /// The leases of leader election.
 #[derive(Clone, Debug)]
 pub struct Leases {
@@ -49,20 +61,76 @@ pub struct Leases {
 /// Permissions under construction, by group, resource (with subresource) and
 /// object names.
 #[derive(Default)]
-struct Rules {
+struct Part {
     resources: BTreeMap<(String, String, Vec<String>), BTreeSet<String>>,
     paths: BTreeSet<String>,
 }
 
-impl Rules {
-    fn add(&mut self, resource: &GroupResource, subresource: &str, names: &[&str], verbs: &[&str]) {
-        let (group, mut name) = (resource.group.clone(), resource.resource.clone());
-        if !subresource.is_empty() {
-            name = format!("{name}/{subresource}");
+/// Permissions of a module, as far as a policy grants them.
+struct Rules<'a> {
+    policy: &'a [Entry],
+    /// In all namespaces, and outside of them.
+    cluster: Part,
+    /// In one namespace.
+    namespaces: BTreeMap<String, Part>,
+}
+
+/// Where something is granted, as far as RBAC can say it.
+enum Granted {
+    Nowhere,
+    Everywhere,
+    In(Vec<String>),
+}
+
+impl<'a> Rules<'a> {
+    fn new(policy: &'a [Entry]) -> Self {
+        Self { policy, cluster: Part::default(), namespaces: BTreeMap::new() }
+    }
+
+    /// RBAC knows no patterns and no denials: what is granted in more than named
+    /// namespaces is granted in all, and the host keeps to the policy.
+    fn granted(&self, verb: &str, resource: &GroupResource, subresource: &str) -> Granted {
+        fn allow(policy: &[Entry], what: (&str, &GroupResource, &str), place: Place<'_>) -> bool {
+            let (verb, resource, subresource) = what;
+            grants::allow(policy, &Access::Resource { verb, resource, subresource, place })
         }
-        let names = names.iter().map(|name| (*name).to_owned()).collect();
-        let known = self.resources.entry((group, name, names)).or_default();
-        known.extend(verbs.iter().map(|verb| (*verb).to_owned()));
+        let what = (verb, resource, subresource);
+        let in_one = |name: &str| allow(self.policy, what, Place::Namespace(name));
+        let named = Policy::namespaces(self.policy);
+        // Some namespace that the policy does not name, and one that each pattern fits.
+        let others = std::iter::once(OTHER.to_owned())
+            .chain(named.iter().filter_map(|name| Some(format!("{}{OTHER}", name.strip_suffix('*')?))));
+        let cluster = !is_namespaced(resource) && allow(self.policy, what, Place::Cluster);
+        let everywhere = || allow(self.policy, what, Place::Everywhere);
+        if cluster || everywhere() || others.into_iter().any(|one| in_one(&one)) {
+            return Granted::Everywhere;
+        }
+        let named = named.iter().filter(|name| in_one(name));
+        let named: Vec<String> = named.filter(|name| !name.ends_with('*')).cloned().collect();
+        if named.is_empty() { Granted::Nowhere } else { Granted::In(named) }
+    }
+
+    fn add(&mut self, resource: &GroupResource, subresource: &str, names: &[&str], verbs: &[&str]) {
+        for verb in verbs {
+            match self.granted(verb, resource, subresource) {
+                Granted::Nowhere => {}
+                Granted::Everywhere => self.cluster.add(resource, subresource, names, verb),
+                Granted::In(namespaces) => {
+                    for namespace in namespaces {
+                        let part = self.namespaces.entry(namespace).or_default();
+                        part.add(resource, subresource, names, verb);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is cached is watched in all namespaces, if it may be read in any.
+    fn watched(&mut self, resource: &GroupResource) {
+        let verbs = ["list", "watch"];
+        if verbs.iter().all(|verb| !matches!(self.granted(verb, resource, ""), Granted::Nowhere)) {
+            verbs.iter().for_each(|verb| self.cluster.add(resource, "", &[], verb));
+        }
     }
 
     fn raw(&mut self, prefix: &str) {
@@ -83,9 +151,36 @@ impl Rules {
                     let every = GroupResource { group, version: String::new(), resource: "*".to_owned() };
                     self.add(&every, "", &[], &["get", "list"]);
                 }
-                self.paths.insert(format!("{prefix}*"));
+                if grants::allow(self.policy, &Access::Path(prefix)) {
+                    self.cluster.paths.insert(format!("{prefix}*"));
+                }
             }
         }
+    }
+}
+
+/// A namespace that nobody has.
+const OTHER: &str = "0-any-other";
+
+/// Whether objects of a resource are surely in namespaces. Of a custom resource
+/// nobody knows here.
+fn is_namespaced(resource: &GroupResource) -> bool {
+    static NAMESPACED: LazyLock<BTreeSet<(String, String)>> = LazyLock::new(|| {
+        let kinds = coxswain_localcluster::kinds::builtin();
+        let namespaced = kinds.iter().filter(|kind| kind.namespaced);
+        namespaced.map(|kind| (kind.group.clone(), kind.plural.clone())).collect()
+    });
+    NAMESPACED.contains(&(resource.group.clone(), resource.resource.clone()))
+}
+
+impl Part {
+    fn add(&mut self, resource: &GroupResource, subresource: &str, names: &[&str], verb: &str) {
+        let (group, mut name) = (resource.group.clone(), resource.resource.clone());
+        if !subresource.is_empty() {
+            name = format!("{name}/{subresource}");
+        }
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        self.resources.entry((group, name, names)).or_default().insert(verb.to_owned());
     }
 
     /// Resources of one group with the same verbs share a rule.
@@ -124,9 +219,18 @@ impl Rules {
 
 /// What the host asks of the API server for a module.
 pub fn rules(manifest: &Manifest) -> Vec<PolicyRule> {
-    let mut rules = Rules::default();
+    rules_within(manifest, &[]).0
+}
+
+/// The same within the entries of a policy: in all namespaces, and in single
+/// ones.
+pub fn rules_within(
+    manifest: &Manifest,
+    policy: &[Entry],
+) -> (Vec<PolicyRule>, BTreeMap<String, Vec<PolicyRule>>) {
+    let mut rules = Rules::new(policy);
     for read in &manifest.reads {
-        rules.add(&read.resource, "", &[], &["list", "watch"]);
+        rules.watched(&read.resource);
     }
     for write in &manifest.writes {
         for verb in &write.verbs {
@@ -152,7 +256,8 @@ pub fn rules(manifest: &Manifest) -> Vec<PolicyRule> {
     }
     let events = GroupResource { group: String::new(), version: "v1".into(), resource: "events".into() };
     rules.add(&events, "", &[], &["create", "patch"]);
-    rules.into_rules()
+    let in_one = |(namespace, part): (String, Part)| (namespace, part.into_rules());
+    (rules.cluster.into_rules(), rules.namespaces.into_iter().map(in_one).collect())
 }
 
 /// Whether the host writes with one of these verbs. Others are what the API
@@ -203,6 +308,24 @@ impl Holder {
         (role, binding)
     }
 
+    /// Roles and bindings of a module within the entries of a policy.
+    pub fn for_module_within(&self, manifest: &Manifest, policy: &[Entry]) -> Permissions {
+        let name = &manifest.name;
+        let (cluster, namespaces) = rules_within(manifest, policy);
+        let (mut role, binding) = self.for_module(manifest);
+        let everywhere = (!cluster.is_empty()).then(|| {
+            role.rules = Some(cluster);
+            (role, binding)
+        });
+        let in_one = |(namespace, rules): (String, Vec<PolicyRule>)| {
+            let metadata = self.named(name, Some(&namespace));
+            let role = Role { metadata: metadata.clone(), rules: Some(rules) };
+            let role_ref = self.role_ref(<Role as Resource>::KIND, name);
+            (role, RoleBinding { metadata, role_ref, subjects: self.subjects() })
+        };
+        Permissions { everywhere, namespaces: namespaces.into_iter().map(in_one).collect() }
+    }
+
     /// Role and binding of leader election.
     pub fn for_leases(&self, leases: &Leases) -> (Role, RoleBinding) {
         const NAME: &str = "leader-election";
@@ -233,124 +356,4 @@ impl Holder {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::contract::{ClientLimits, Read, ResourceRule, WriteRule};
-
-    fn resource(text: &str) -> GroupResource {
-        let (name, group) = text.split_once('.').unwrap_or((text, ""));
-        GroupResource { group: group.into(), version: "v1".into(), resource: name.into() }
-    }
-
-    fn manifest(writes: &[(&str, &str, &[&str])], lookups: Vec<LookupRule>) -> Manifest {
-        let write = |(name, subresource, verbs): &(&str, &str, &[&str])| WriteRule {
-            resource: resource(name),
-            subresource: (*subresource).into(),
-            verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
-        };
-        Manifest {
-            name: "thing-controller".into(),
-            aliases: vec![],
-            version: "1".into(),
-            state_format: 1,
-            accepts_state_formats: vec![],
-            sources: vec![],
-            reads: vec![Read {
-                resource: resource("things.example"),
-                optional: false,
-                fields: vec![],
-                whole: true,
-                sensitive: vec![],
-                indexes: vec![],
-            }],
-            writes: writes.iter().map(write).collect(),
-            lookups,
-            options: vec![],
-            event_component: String::new(),
-            concurrency: 0,
-            concurrency_flag: String::new(),
-            client_limits: ClientLimits { qps: 0, burst: 0 },
-            metrics: Vec::new(),
-        }
-    }
-
-    fn show(rules: &[PolicyRule]) -> Vec<String> {
-        let list = |list: &Option<Vec<String>>| list.as_deref().unwrap_or_default().join(",");
-        rules
-            .iter()
-            .map(|rule| {
-                if let Some(urls) = &rule.non_resource_urls {
-                    return format!("{} {}", rule.verbs.join(","), urls.join(","));
-                }
-                let (groups, names) = (list(&rule.api_groups), list(&rule.resource_names));
-                format!("{} {:?} {} {names}", rule.verbs.join(","), groups, list(&rule.resources))
-                    .trim_end()
-                    .to_owned()
-            })
-            .collect()
-    }
-
-    #[test]
-    fn manifests_become_rules() {
-        let writes: &[(&str, &str, &[&str])] = &[
-            ("things.example", "status", &["patch"]),
-            ("pods", "", &["create", "delete"]),
-            ("things.example", "finalizers", &["update"]),
-            ("roles.example", "", &["patch", "escalate"]),
-            ("signers.example", "", &["approve:example.com/a", "approve:example.com/b"]),
-        ];
-        let lookups = vec![
-            LookupRule::Get(ResourceRule { resource: resource("pods"), subresource: "log".into() }),
-            LookupRule::List(resource("nodes")),
-            LookupRule::Review(resource("reviews.example")),
-            LookupRule::Sign("ca".into()),
-            LookupRule::Raw("/apis/metrics.example/".into()),
-            LookupRule::Raw("/apis/".into()),
-            LookupRule::Raw("/api/v1/namespaces/kube-system/configmaps/one".into()),
-        ];
-        assert_eq!(
-            show(&rules(&manifest(writes, lookups))),
-            [
-                "get \"\" configmaps one",
-                "create,patch \"\" events",
-                "list \"\" nodes",
-                "get,create,delete \"\" pods",
-                "get \"\" pods/log",
-                "create \"example\" reviews",
-                "get,patch,escalate \"example\" roles",
-                "approve \"example\" signers example.com/a",
-                "approve \"example\" signers example.com/b",
-                "get,list,watch \"example\" things",
-                "update \"example\" things/finalizers",
-                "patch \"example\" things/status",
-                "get,list \"metrics.example\" *",
-                "get /apis/*,/apis/metrics.example/*",
-            ]
-        );
-    }
-
-    #[test]
-    fn roles_are_bound_to_the_service_account() {
-        let holder = Holder { prefix: "x:".into(), namespace: "ns".into(), service_account: "sa".into() };
-        let (role, binding) = holder.for_module(&manifest(&[], vec![]));
-        assert_eq!(role.metadata.name.as_deref(), Some("x:thing-controller"));
-        assert_eq!(
-            (binding.role_ref.kind.as_str(), binding.role_ref.name.as_str()),
-            ("ClusterRole", "x:thing-controller")
-        );
-        let subject = &binding.subjects.unwrap()[0];
-        assert_eq!(
-            (subject.kind.as_str(), subject.name.as_str(), subject.namespace.as_deref()),
-            ("ServiceAccount", "sa", Some("ns"))
-        );
-        let (role, _) =
-            holder.for_leases(&Leases { namespace: "kube-system".into(), names: vec!["lock".into()] });
-        assert_eq!(
-            show(&role.rules.unwrap()),
-            [
-                "create \"coordination.k8s.io\" leases",
-                "get,list,watch,update \"coordination.k8s.io\" leases lock"
-            ]
-        );
-    }
-}
+mod tests;

@@ -10,6 +10,8 @@ use anyhow::{Context, ensure};
 use coxswain_tests::{built_controllers, built_program, module, rebuilt};
 use serde_json::Value;
 
+use crate::serving_client::Client;
+
 fn program() -> anyhow::Result<Command> {
     let path = built_program();
     ensure!(path.is_file(), "{} is not there; build it with `make build`", path.display());
@@ -62,6 +64,14 @@ fn the_demo_says_where_it_is_publishes_its_authority_and_ends_cleanly() -> anyho
         }
         anyhow::bail!("nobody publishes the authority")
     })?;
+    // Metrics are for whom the cluster knows.
+    let endpoints = said["endpoints"].as_str().and_then(|url| url.strip_prefix("https://"));
+    let client = Client::new(endpoints.context("endpoints")?.parse()?);
+    let anonymous = tokio::runtime::Runtime::new()?.block_on(client.get("/metrics", None))?;
+    ensure!(anonymous.status == 403, "{anonymous:?}");
+    let client = client.certificate(&dir.path().join("pki/admin"))?;
+    let metrics = tokio::runtime::Runtime::new()?.block_on(client.get("/metrics", None))?;
+    ensure!(metrics.status == 200 && metrics.body.contains("workqueue_depth"), "{metrics:?}");
     let own = std::fs::read_to_string(dir.path().join("pki/ca.crt"))?;
     ensure!(published.trim() == own.trim(), "another authority is published");
     ensure!(interrupt(child)? == Some(0), "an interrupt is a clean end");

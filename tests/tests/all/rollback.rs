@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use coxswain::manager::{ModuleStatus, Stage};
-use coxswain_tests::{Bed, rebuilt, test_guest, text};
+use coxswain::manager::{Config, ModuleStatus, Stage};
+use coxswain_tests::{Bed, rebuilt, start_manager_with, test_guest, text};
 
 use crate::gadgets::{
     self, CONTROLLER, LIMIT, controller, create, set_parts, until_runs, until_seen, variant,
@@ -71,6 +71,61 @@ async fn a_version_that_fails_its_first_reconciles_is_gone_back_from() -> anyhow
     let status = controller(&bed)?;
     ensure!(status.hash == module(&bed)?.hash, "{status:?}");
     ensure!(bed.manager.stages().of(Stage::RolledBack) == 4, "{:?}", bed.manager.stages().by_name());
+    bed.stop().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_keeps_to_the_version_that_was_gone_back_to() -> anyhow::Result<()> {
+    let cache = tempfile::tempdir()?;
+    let own = |config: &mut Config| {
+        config.engine.cache_dir = Some(cache.path().to_owned());
+        config.discovery_interval = Duration::from_millis(100);
+    };
+    let good = test_guest(CONTROLLER)?;
+    let mut bed = gadgets::bed(&good, own).await?;
+    create(&bed, "first", 2)?;
+    until_parts(&bed, "first", 2).await?;
+    bed.install(CONTROLLER, &variant("panics")?)?;
+    for n in 0..3 {
+        create(&bed, &format!("g{n}"), 1)?;
+    }
+    bed.until("rolled back", LIMIT, async |bed| Ok(controller(bed)?.rollbacks == 1)).await?;
+    let before = module(&bed)?;
+
+    let restarted = async |bed: &mut Bed| {
+        bed.manager.shutdown().await;
+        bed.manager = start_manager_with(bed.cluster.kubeconfig_path(), &bed.controllers_dir, own).await?;
+        anyhow::Ok(())
+    };
+    restarted(&mut bed).await?;
+    create(&bed, "second", 2)?;
+    until_parts(&bed, "second", 2).await?;
+    let after = module(&bed)?;
+    ensure!(after.stage == Stage::RolledBack && after.hash == before.hash, "{after:?}");
+    ensure!(after.reason == before.reason, "{after:?}");
+    let status = controller(&bed)?;
+    ensure!(status.version == "0.1.0" && status.faults == 0, "{status:?}");
+
+    // What ran before is gone from the cache: nothing runs, and it says so.
+    std::fs::remove_dir_all(cache.path().join("modules"))?;
+    std::fs::create_dir(cache.path().join("modules"))?;
+    restarted(&mut bed).await?;
+    until_stage(&bed, Stage::Refused).await?;
+    let said = module(&bed)?.reason.unwrap_or_default();
+    ensure!(
+        said.contains("rolled back to") && said.contains("put a version that works in the file"),
+        "{said}"
+    );
+    ensure!(controller(&bed).is_err(), "nothing runs");
+
+    // Other content is taken, and what was remembered is forgotten.
+    bed.install(CONTROLLER, &rebuilt(&good, "repaired"))?;
+    until_stage(&bed, Stage::Live).await?;
+    restarted(&mut bed).await?;
+    until_stage(&bed, Stage::Live).await?;
+    create(&bed, "third", 1)?;
+    until_parts(&bed, "third", 1).await?;
     bed.stop().await;
     Ok(())
 }

@@ -6,9 +6,13 @@ use anyhow::{Context, bail};
 use coxswain::{
     credentials,
     engine::{Engine, EngineConfig},
+    grants::Policy,
     rbac::{Holder, Leases},
 };
-use k8s_openapi::Resource;
+use k8s_openapi::{
+    Resource,
+    api::{core::v1::ServiceAccount, rbac::v1::Subject},
+};
 use serde::Serialize;
 
 /// Flags of `rbac`.
@@ -17,6 +21,10 @@ pub struct Args {
     /// Modules, or directories of modules (*.wasm).
     #[arg(required = true)]
     files: Vec<PathBuf>,
+    /// The policy that the manager is given: roles hold no more than it grants,
+    /// and are bound in single namespaces where it names those.
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
     /// What the names of roles and bindings begin with.
     #[arg(long, default_value = "coxswain:")]
     name_prefix: String,
@@ -57,6 +65,8 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = super::runtime()?;
     let (namespace, service_account) = args.service_account;
     let holder = Holder { prefix: args.name_prefix, namespace, service_account };
+    let policy = args.policy.as_deref().map(Policy::read).transpose()?;
+    let mut known = Vec::new();
     let mut leases = vec![args.leader_elect_resource_name.clone()];
     let mut documents = Vec::new();
     for file in files {
@@ -68,15 +78,21 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         if args.leader_elect_per_controller {
             leases.push(format!("{}-{}", args.leader_elect_resource_name, manifest.name));
         }
-        let (role, mut binding) = holder.for_module(manifest);
+        known.extend(std::iter::once(&manifest.name).chain(&manifest.aliases).cloned());
+        let entries = policy.as_ref().map_or_else(Vec::new, |p| p.entries(&manifest.name, &manifest.aliases));
+        let mut permissions = holder.for_module_within(manifest, &entries);
         let account = credentials::account(manifest).filter(|_| args.use_service_account_credentials);
-        if let Some(name) = account {
-            let mut subject = binding.subjects.iter().flatten().next().cloned().unwrap_or_default();
-            subject.name = name.to_owned();
-            subject.namespace = Some(credentials::NAMESPACE.to_owned());
-            binding.subjects.get_or_insert_default().push(subject);
+        if let Some((role, binding)) = &mut permissions.everywhere {
+            binding.subjects.get_or_insert_default().extend(account.map(of_account));
+            documents.extend([yaml(role)?, yaml(binding)?]);
         }
-        documents.extend([yaml(&role)?, yaml(&binding)?]);
+        for (role, binding) in &mut permissions.namespaces {
+            binding.subjects.get_or_insert_default().extend(account.map(of_account));
+            documents.extend([yaml(role)?, yaml(binding)?]);
+        }
+    }
+    if let (Some(policy), Some(path)) = (&policy, &args.policy) {
+        policy.check_names(path, &known)?;
     }
     if args.leader_elect {
         let leases = Leases { namespace: args.leader_elect_resource_namespace, names: leases };
@@ -85,6 +101,16 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     }
     say!("{}", documents.join("---\n").trim_end());
     Ok(ExitCode::SUCCESS)
+}
+
+/// The service account that a controller works as.
+fn of_account(name: &str) -> Subject {
+    Subject {
+        kind: <ServiceAccount as Resource>::KIND.to_owned(),
+        name: name.to_owned(),
+        namespace: Some(credentials::NAMESPACE.to_owned()),
+        api_group: None,
+    }
 }
 
 fn modules(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {

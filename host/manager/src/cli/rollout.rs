@@ -20,6 +20,17 @@ pub struct RolloutArgs {
     /// is refused.
     #[arg(long, value_name = "SHARE:TIME")]
     swap_canary: Option<CanaryRule>,
+    /// The same for one controller, by its name or short name; wins over
+    /// --swap-canary. May be given again.
+    #[arg(long = "canary", value_name = "NAME=SHARE[:TIME]", value_parser = canary)]
+    canaries: Vec<(String, CanaryRule)>,
+}
+
+fn canary(text: &str) -> Result<(String, CanaryRule), String> {
+    match text.split_once('=') {
+        Some((name, rule)) if !name.is_empty() => Ok((name.into(), rule.parse()?)),
+        _ => Err("expected NAME=SHARE, such as job-controller=10%:5m".into()),
+    }
 }
 
 fn shadow(text: &str) -> Result<(String, PathBuf), String> {
@@ -36,6 +47,31 @@ impl RolloutArgs {
             shadows: self.shadows.clone(),
             agreements: self.swap_through_shadow,
             canary: self.swap_canary,
+            canaries: self.canaries.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_controller_may_have_a_share_of_its_own() {
+        let rule = |percent, seconds| CanaryRule { percent, hold: Duration::from_secs(seconds) };
+        let rollout = Rollout {
+            canary: Some(rule(50, 60)),
+            canaries: ["job=10%:1m", "job-controller=20"].map(|text| canary(text).unwrap()).into(),
+            ..Rollout::default()
+        };
+        assert_eq!(rollout.canary("job-controller", &["job".into()]), Some(rule(20, 300)));
+        assert_eq!(rollout.canary("other", &["job".into()]), Some(rule(10, 60)));
+        assert_eq!(rollout.canary("other", &[]), Some(rule(50, 60)));
+        assert_eq!(rollout.unknown(&["job".to_owned()]).collect::<Vec<_>>(), ["job-controller"]);
+        for text in ["job", "=10%", "job=", "job=0%", "job=100%", "job=10%:soon"] {
+            assert!(canary(text).is_err(), "{text}");
         }
     }
 }

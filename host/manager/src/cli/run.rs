@@ -223,8 +223,12 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
         if !startup::admit(&manager, &controllers_dir, &selection, &gates, &rest).await {
             return false;
         }
-        for name in args.manager.limits.rules().unknown(&manager.known_names()) {
+        let known = manager.known_names();
+        for name in args.manager.limits.rules().unknown(&known) {
             tracing::warn!("--limit: no module is called {name:?}; the limit has no effect");
+        }
+        for name in args.manager.rollout.rollout().unknown(&known) {
+            tracing::warn!("--canary: no module is called {name:?}; it has no effect");
         }
         std::future::pending().await
     };

@@ -86,7 +86,8 @@ impl Election {
         Self { kind: Kind::None(Leadership::without_election(gate, clock)) }
     }
 
-    /// Begins to run for the leases of a configuration that has been checked.
+    /// Prepares to run for the leases of a configuration that has been checked;
+    /// [`Election::stand`] and [`Election::join`] do.
     pub fn start(
         config: ElectionConfig,
         identity: String,
@@ -128,11 +129,18 @@ impl Election {
             lost: watch::Sender::new(None),
             watching,
         };
-        // The main lease is wanted whatever is loaded.
-        if let Some(main) = elected.grouping.main() {
+        Self { kind: Kind::Elected(Box::new(elected)) }
+    }
+
+    /// Runs for the lease that is wanted whatever is loaded. To be called once,
+    /// when this process could work: one that has yet to find out whether its
+    /// flags are good, or compiles modules, leaves the lease to others.
+    pub fn stand(&self) {
+        if let Some(elected) = self.elected()
+            && let Some(main) = elected.grouping.main()
+        {
             elected.group(main).join();
         }
-        Self { kind: Kind::Elected(Box::new(elected)) }
     }
 
     /// Who we are in leases; none without an election.

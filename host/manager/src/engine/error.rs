@@ -16,6 +16,9 @@ pub enum EngineError {
 /// Why a module was not loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
+    /// What was compiled before is gone.
+    #[error("the module {0} is not in the cache of compiled modules any more")]
+    NotKept(String),
     /// The file is something else.
     #[error("not a WebAssembly file (it starts with {0}); expected a WebAssembly component")]
     NotWasm(String),

@@ -145,6 +145,10 @@ impl Engine {
         inspect::check(&bytes)?;
         let hash: Arc<str> = hex(&Sha256::digest(&bytes)).into();
         let component = self.compiled(bytes, &hash, observe).await?;
+        self.describe(component, hash).await
+    }
+
+    async fn describe(self: &Arc<Self>, component: Component, hash: Arc<str>) -> Result<Module, LoadError> {
         let engine = self.clone();
         let work = tokio::task::spawn_blocking(move || {
             let pre =
@@ -154,6 +158,17 @@ impl Engine {
             Module::describe(engine, pre, hash, limits)
         });
         work.await.map_err(|e| LoadError::Compile(format!("the loading thread failed: {e}")))?
+    }
+
+    /// A module that was loaded before, by the hash of its content.
+    ///
+    /// # Errors
+    ///
+    /// Its compiled form is not in the cache any more.
+    pub async fn load_kept(self: &Arc<Self>, hash: &str) -> Result<Module, LoadError> {
+        let cached = self.cache.as_ref().and_then(|cache| cache.get(&self.wasm, hash));
+        let component = cached.ok_or_else(|| LoadError::NotKept(hash.to_owned()))?;
+        self.describe(component, hash.into()).await
     }
 
     async fn compiled(

@@ -32,6 +32,11 @@ pub use rules::{Access, Entry, Place, Rule};
 
 use crate::contract::{GroupResource, display_name};
 
+/// Whether the entries of a policy allow something.
+pub fn allow(entries: &[Entry], access: &Access<'_>) -> bool {
+    rules::allow(entries, access)
+}
+
 /// Refusals that are told in the log one by one, for each controller. The rest
 /// is counted.
 const TOLD: usize = 100;

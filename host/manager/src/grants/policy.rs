@@ -96,6 +96,12 @@ impl Policy {
         Err(PolicyError::Unknown { path: path.to_owned(), unknown, known: known.to_vec() })
     }
 
+    /// The namespaces that entries name, patterns included.
+    pub fn namespaces(entries: &[Entry]) -> std::collections::BTreeSet<String> {
+        let rules = entries.iter().flat_map(|entry| entry.allow.iter().flatten().chain(&entry.deny));
+        rules.flat_map(|rule| rule.namespaces.iter().flatten()).cloned().collect()
+    }
+
     /// The entries that are about a controller.
     pub fn entries(&self, name: &str, aliases: &[String]) -> Vec<Entry> {
         let about = |entry: &&Entry| entry.name == "*" || entry.name == name || aliases.contains(&entry.name);

@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     Refusal,
+    rollbacks::RolledBack,
     stage::{Compiling, ModuleStatus, Stage},
 };
 use crate::engine::Module;
@@ -58,6 +59,28 @@ impl Files {
         file.banned = None;
         (file.stage, file.since, file.reason) = (Stage::Noticed, now, None);
         true
+    }
+
+    /// Notes content that was rolled back before this process began. Another
+    /// version is loaded in its place.
+    pub fn found_refused(&mut self, path: &Path, record: &RolledBack) {
+        let file = self.files.entry(path.to_owned()).or_default();
+        file.hash.clone_from(&record.refused);
+        file.banned = Some(record.refused.clone());
+        (file.stage, file.since) = (Stage::RolledBack, record.at);
+        file.reason = Some(record.reason.clone());
+    }
+
+    /// Whether a file has not been seen yet.
+    pub fn is_new(&self, path: &Path) -> bool {
+        !self.files.contains_key(path)
+    }
+
+    /// Whether the newest content of a file is refused since it was rolled back,
+    /// and why: its hash, the reason, and since when.
+    pub fn refused(&self, path: &Path) -> Option<(String, String, jiff::Timestamp)> {
+        let file = self.files.get(path).filter(|file| file.banned.as_ref() == Some(&file.hash))?;
+        Some((file.hash.clone(), file.reason.clone().unwrap_or_default(), file.since))
     }
 
     /// The file, if its newest content is still this.

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     Manager, options,
+    rollbacks::RolledBack,
     rollout::{Candidate, Origin},
     stage::{Compiling, Stage},
     user_agent,
@@ -142,6 +143,10 @@ impl Manager {
     }
 
     fn load(self: &Arc<Self>, path: PathBuf, bytes: Vec<u8>, hash: String) {
+        let before = self.files.lock().is_new(&path).then(|| self.rollbacks.get(&path, &hash)).flatten();
+        if let Some(record) = before {
+            return self.load_instead(path, record);
+        }
         {
             let mut files = self.files.lock();
             if !files.found(&path, &hash, self.config.clock.now()) {
@@ -150,6 +155,7 @@ impl Manager {
             }
             files.loading += 1;
         }
+        self.rollbacks.forget(&path);
         self.advance(&path, Stage::Noticed, None);
         let engine = self.engine.clone();
         let work = self.work.clone();
@@ -161,6 +167,27 @@ impl Manager {
             let result = engine.load_observed(bytes, observe).await;
             let took = start.elapsed();
             let _ = work.send(Work::Loaded { path, hash, took, result });
+        });
+    }
+
+    /// Loads the version that ran when the manager stopped, since what the file
+    /// holds had been gone back from.
+    fn load_instead(self: &Arc<Self>, path: PathBuf, record: RolledBack) {
+        tracing::warn!(
+            file = %path.display(), hash = short(&record.refused), reason = record.reason, since = %record.at,
+            "this content was rolled back before the restart and stays refused; {} is loaded in its place",
+            short(&record.runs)
+        );
+        {
+            let mut files = self.files.lock();
+            files.found_refused(&path, &record);
+            files.loading += 1;
+        }
+        let (engine, work) = (self.engine.clone(), self.work.clone());
+        tokio::spawn(async move {
+            let start = Instant::now();
+            let result = engine.load_kept(&record.runs).await;
+            let _ = work.send(Work::Loaded { path, hash: record.refused, took: start.elapsed(), result });
         });
     }
 
@@ -201,6 +228,15 @@ impl Manager {
                 if self.admission.is_placed() {
                     self.place(path, hash);
                 }
+            }
+            Err(error @ LoadError::NotKept(_)) => {
+                let reason = file.reason.clone().unwrap_or_default();
+                drop(files);
+                self.refuse(
+                    path,
+                    None,
+                    format!("{reason}; and {error}, so nothing runs: put a version that works in the file"),
+                );
             }
             Err(error) => {
                 let running = file.runs.clone();
@@ -271,9 +307,15 @@ impl Manager {
             Ok(loaded) => loaded,
             Err(reason) => return self.refuse(path, current.is_some().then_some(name.as_str()), reason),
         };
+        let refused = self.files.lock().refused(path);
         self.advance(path, Stage::Checked, None);
         match current {
-            None => self.start_controller(path, loaded, queue, took),
+            None => {
+                self.start_controller(path, loaded, queue, took);
+                if let Some((_, reason, _)) = refused {
+                    self.advance(path, Stage::RolledBack, Some(reason));
+                }
+            }
             Some(_) => {
                 let path = path.to_owned();
                 self.warm(Candidate {

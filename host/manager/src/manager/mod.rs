@@ -13,6 +13,7 @@ pub mod options;
 mod oversight;
 mod preview;
 mod rehearsal;
+mod rollbacks;
 mod rollout;
 mod selection;
 mod shadows;
@@ -61,6 +62,7 @@ use crate::{
 };
 use files::Files;
 use install::Work;
+use rollbacks::Rollbacks;
 
 /// How long events may take to be written before leases are given up.
 const FLUSH_BEFORE_RELEASE: Duration = Duration::from_millis(300);
@@ -176,6 +178,7 @@ pub struct Manager {
     policies: Policies,
     controllers: Mutex<BTreeMap<String, Running>>,
     files: Mutex<Files>,
+    rollbacks: Rollbacks,
     stages: StageCounts,
     /// Why files of shadows cannot be used.
     shadow_troubles: Mutex<BTreeMap<PathBuf, String>>,
@@ -283,6 +286,7 @@ impl Manager {
             shared,
             controllers: Mutex::default(),
             files: Mutex::default(),
+            rollbacks: Rollbacks::beside(config.engine.cache_dir.as_deref()),
             stages: StageCounts::default(),
             shadow_troubles: Mutex::default(),
             work,
@@ -294,6 +298,9 @@ impl Manager {
             discovery,
             config,
         });
+        if !manager.config.operating.hold {
+            manager.election.stand();
+        }
         let follower = tokio::spawn(manager.clone().follow_directory(to_do));
         manager.background.lock().push(follower);
         manager.follow_shadows();

@@ -105,6 +105,9 @@ impl Manager {
     /// Lets the controllers of a manager that is held start, and waits until
     /// they are placed.
     pub async fn admit(&self) {
+        if !*self.admission.admitted.borrow() {
+            self.election.stand();
+        }
         self.admission.admitted.send_replace(true);
         tokio::select! {
             () = self.admission.placed() => {}

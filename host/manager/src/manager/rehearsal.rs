@@ -38,6 +38,23 @@ pub struct Rollout {
     pub agreements: u64,
     /// Whether it has a share of the keys for a while after that.
     pub canary: Option<CanaryRule>,
+    /// The same for single controllers, by name or alias; these win.
+    pub canaries: Vec<(String, CanaryRule)>,
+}
+
+impl Rollout {
+    /// The share that a new version of a controller has at first.
+    pub fn canary(&self, name: &str, aliases: &[String]) -> Option<CanaryRule> {
+        let is_called = |one: &str| one == name || aliases.iter().any(|alias| alias == one);
+        let own = self.canaries.iter().rev().find(|(one, _)| is_called(one));
+        own.map(|(_, rule)| *rule).or(self.canary)
+    }
+
+    /// Names that no controller has.
+    pub fn unknown<'a>(&'a self, known: &'a [String]) -> impl Iterator<Item = &'a str> {
+        let names = self.canaries.iter().map(|(name, _)| name.as_str());
+        names.filter(|name| !known.iter().any(|one| one == name))
+    }
 }
 
 /// A share of the keys, for a while.
@@ -83,23 +100,31 @@ impl Manager {
     /// them. Gives it back if it goes live at once.
     pub(super) fn rehearse(self: &Arc<Self>, candidate: Candidate) -> Option<Candidate> {
         let rollout = &self.config.rollout;
-        if rollout.agreements == 0 && rollout.canary.is_none() {
+        let manifest = candidate.loaded.module.manifest();
+        let canary = rollout.canary(&manifest.name, &manifest.aliases);
+        if rollout.agreements == 0 && canary.is_none() {
             return Some(candidate);
         }
         let Origin::File { hash } = &candidate.origin else { return Some(candidate) };
         let Some(controller) = self.controller(&candidate.loaded.module.manifest().name) else {
             return Some(candidate);
         };
-        tokio::spawn(self.clone().rehearsal(controller, hash.clone(), candidate));
+        tokio::spawn(self.clone().rehearsal(controller, hash.clone(), candidate, canary));
         None
     }
 
-    async fn rehearsal(self: Arc<Self>, controller: Arc<Controller>, hash: String, candidate: Candidate) {
+    async fn rehearsal(
+        self: Arc<Self>,
+        controller: Arc<Controller>,
+        hash: String,
+        candidate: Candidate,
+        canary: Option<CanaryRule>,
+    ) {
         let mut passed = Passed::Yes;
         if self.config.rollout.agreements > 0 {
             passed = self.shadow_stage(&controller, &hash, &candidate).await;
         }
-        if let (Passed::Yes, Some(rule)) = (&passed, self.config.rollout.canary) {
+        if let (Passed::Yes, Some(rule)) = (&passed, canary) {
             passed = self.canary_stage(&controller, &hash, &candidate, rule).await;
         }
         let result = match passed {

@@ -17,6 +17,7 @@ use super::{
     Manager, Running,
     install::{Work, short},
     options,
+    rollbacks::RolledBack,
     stage::Stage,
 };
 use crate::{
@@ -193,6 +194,11 @@ impl Manager {
                 tracing::info!(controller = name, version = manifest.version, hash, "options taken over");
             }
             Origin::Rollback { reason, reply } => {
+                let refused = self.files.lock().refused(&path);
+                if let Some((refused, why, at)) = refused {
+                    let (file, runs) = (path.clone(), controller.current().module.hash().to_owned());
+                    self.rollbacks.keep(&RolledBack { file, refused, runs, reason: why, at });
+                }
                 controller.counters().rollbacks.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(
                     controller = name, file = %path.display(), old_version, old_hash, version = manifest.version, hash,

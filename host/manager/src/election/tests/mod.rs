@@ -49,6 +49,7 @@ impl Candidate {
         let (events, _) = EventRecorder::start(api.clone(), clock.clone(), entropy.clone(), cancel.clone());
         let identity = format!("host-{name}_{name}");
         let election = Arc::new(Election::start(config, identity, api, clock, entropy, events));
+        election.stand();
         let leadership = election.join("web-controller", &[]);
         Self { election, leadership, name: name.to_owned(), _cancel: cancel }
     }
