@@ -28,6 +28,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+/// How long a test waits for what must come before it fails. Only what is broken
+/// takes so long, on a busy machine too; nothing is measured by it.
+pub const LIMIT: Duration = Duration::from_secs(180);
+
 /// Root of the checkout.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use coxswain_localcluster::{AuthorizationMode, Cluster, ClusterConfig, InProcess, Target};
-use coxswain_tests::{deployment, module, start_manager_with};
+use coxswain_tests::{LIMIT, deployment, module, start_manager_with};
 use serde_json::{Value, json};
-
-const LIMIT: Duration = Duration::from_secs(60);
 
 async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) -> anyhow::Result<()> {
     let end = tokio::time::Instant::now() + LIMIT;

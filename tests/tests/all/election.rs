@@ -18,7 +18,7 @@ use coxswain_localcluster::{
     nodes::{Nodes, NodesConfig},
     rest::options::ListOptions,
 };
-use coxswain_tests::{built_program, deployment, module, text};
+use coxswain_tests::{LIMIT, built_program, deployment, module, text};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -32,8 +32,6 @@ const SHORT: &[&str] = &[
     "--leader-elect-renew-deadline=2s",
     "--leader-elect-retry-period=500ms",
 ];
-/// Busy machines need a while; what must be quick is measured by itself.
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// A write as it arrived.
 #[derive(Clone, Debug)]

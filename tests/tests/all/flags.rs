@@ -8,9 +8,7 @@ use std::{
 
 use anyhow::{Context, bail, ensure};
 use coxswain_localcluster::{Cluster, ClusterConfig, Target};
-use coxswain_tests::{built_controllers, built_program, deployment, root};
-
-const LIMIT: Duration = Duration::from_secs(60);
+use coxswain_tests::{LIMIT, built_controllers, built_program, deployment, root};
 
 /// A program that runs, and what it says.
 struct Program {

@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use coxswain::controller::ControllerStatus;
 use coxswain_localcluster::Target;
-use coxswain_tests::{Bed, test_guest, text};
+use coxswain_tests::{Bed, LIMIT, test_guest, text};
 use serde_json::{Value, json};
 
-/// How long anything here may take on a busy machine.
-pub const LIMIT: Duration = Duration::from_secs(60);
 /// The controller of all these versions.
 pub const CONTROLLER: &str = "gadget-controller";
 const GROUP: &str = "test.example";

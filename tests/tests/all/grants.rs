@@ -1,13 +1,11 @@
 //! What manifests declare, cut by a policy: at each door of the host.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 use anyhow::Context;
 use coxswain::manager::Oversight;
-use coxswain_tests::{Bed, deployment, module, start_manager_with};
+use coxswain_tests::{Bed, LIMIT, deployment, module, start_manager_with};
 use serde_json::json;
-
-const LIMIT: Duration = Duration::from_secs(60);
 
 fn policy(entries: &str) -> String {
     format!("apiVersion: coxswain.dev/v1alpha1\nkind: Policy\ncontrollers:\n{entries}")

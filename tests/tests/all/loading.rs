@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use coxswain_tests::{Bed, deployment, module, rebuilt, start_manager};
-
-const LIMIT: Duration = Duration::from_secs(30);
+use coxswain_tests::{Bed, LIMIT, deployment, module, rebuilt, start_manager};
 
 fn refused(bed: &Bed, file: &str) -> Option<String> {
     let status = bed.manager.status();

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use coxswain::{controller::ControllerStatus, limits::LimitRules};
-use coxswain_tests::{Bed, deployment, module, test_guest, text};
+use coxswain_tests::{Bed, LIMIT, deployment, module, test_guest, text};
 use serde_json::json;
 
-use crate::gadgets::{LIMIT, define, patched};
+use crate::gadgets::{define, patched};
 
 const MISCHIEF: &str = "mischief-controller";
 

@@ -12,12 +12,10 @@ use coxswain_localcluster::{
     faults::Rule,
     nodes::{Nodes, NodesConfig},
 };
-use coxswain_tests::{crd, deployment, manager_config, module, start_manager, test_guest};
+use coxswain_tests::{LIMIT, crd, deployment, manager_config, module, start_manager, test_guest};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
-
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// A cluster without a manager, and controllers in a directory.
 struct Site {

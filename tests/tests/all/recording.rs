@@ -18,10 +18,8 @@ use coxswain::{
     },
 };
 use coxswain_localcluster::{Target, rest::options::DeleteOptions};
-use coxswain_tests::{Bed, built_controllers, built_program, deployment, module, rebuilt, root};
+use coxswain_tests::{Bed, LIMIT, built_controllers, built_program, deployment, module, rebuilt, root};
 use serde_json::json;
-
-const LIMIT: Duration = Duration::from_secs(60);
 
 async fn loaded(bytes: Vec<u8>) -> anyhow::Result<Module> {
     Ok(Engine::new(EngineConfig::default())?.load(bytes).await?)

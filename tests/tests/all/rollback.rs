@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use coxswain::manager::{Config, ModuleStatus, Stage};
-use coxswain_tests::{Bed, rebuilt, start_manager_with, test_guest, text};
+use coxswain_tests::{Bed, LIMIT, rebuilt, start_manager_with, test_guest, text};
 
-use crate::gadgets::{
-    self, CONTROLLER, LIMIT, controller, create, set_parts, until_runs, until_seen, variant,
-};
+use crate::gadgets::{self, CONTROLLER, controller, create, set_parts, until_runs, until_seen, variant};
 
 fn module(bed: &Bed) -> anyhow::Result<ModuleStatus> {
     let modules = bed.manager.status().modules;

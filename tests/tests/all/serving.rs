@@ -8,14 +8,13 @@ use coxswain::{
     serving::{self, Check, Serving},
 };
 use coxswain_localcluster::{AuthorizationMode, Cluster, ClusterConfig, InProcess, Target, faults::Rule};
-use coxswain_tests::{module, start_manager_with};
+use coxswain_tests::{LIMIT, module, start_manager_with};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::serving_client::{Answer, Client};
 
-const LIMIT: Duration = Duration::from_secs(30);
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
 /// A cluster with roles, a manager with one controller, and its endpoints.

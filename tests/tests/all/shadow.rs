@@ -1,6 +1,6 @@
 //! A new version beside the one that runs: compared, held, let through; then with a share of the keys.
 
-use std::{collections::BTreeMap, path::Path, time::Duration};
+use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context, ensure};
 use coxswain::{
@@ -9,10 +9,9 @@ use coxswain::{
     manager::{Config, Rollout},
 };
 use coxswain_localcluster::{Target, rest::options::DeleteOptions};
-use coxswain_tests::{Bed, crd, deployment, module, rebuilt, test_guest, text};
+use coxswain_tests::{Bed, LIMIT, crd, deployment, module, rebuilt, test_guest, text};
 use serde_json::{Value, json};
 
-const LIMIT: Duration = Duration::from_secs(60);
 const GADGETS: &str = "gadget-controller";
 const GROUP: &str = "test.example/v1";
 

@@ -8,14 +8,12 @@ use std::{
 
 use anyhow::{Context, ensure};
 use coxswain_localcluster::{Cluster, ClusterConfig, Target};
-use coxswain_tests::{built_program, deployment, module, text};
+use coxswain_tests::{LIMIT, built_program, deployment, module, text};
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use parking_lot::Mutex;
 use serde_json::Value;
-
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// The spans that a collector was sent.
 type Spans = Arc<Mutex<Vec<Value>>>;
