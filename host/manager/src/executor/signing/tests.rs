@@ -222,7 +222,7 @@ fn token(keys: &dyn SigningKeys, claims: &str) -> Result<Vec<String>, Failure> {
 
 #[test]
 fn openssl_takes_tokens() {
-    for (make, header) in [
+    for (make, algorithm) in [
         (RSA, "RS256"),
         ("openssl ecparam -name prime256v1 -genkey -out ca.key", "ES256"),
         ("openssl ecparam -name secp384r1 -genkey -out ca.key", "ES384"),
@@ -237,11 +237,11 @@ fn openssl_takes_tokens() {
         let kid = kit.run(
             "openssl pkey -in ca.key -pubout -outform DER | openssl dgst -sha256 -binary | base64 | tr '+/' '-_' | tr -d '='",
         );
-        let header = format!(r#"{{"alg":"{header}","kid":"{}"}}"#, kid.trim());
+        let header = format!(r#"{{"alg":"{algorithm}","kid":"{}"}}"#, kid.trim());
         assert_eq!(String::from_utf8(decoded[0].clone()).unwrap(), header);
         kit.write("signed", format!("{}.{}", parts[0], parts[1]));
-        let hash = if header.contains("384") { "sha384" } else { "sha256" };
-        kit.write("signature", to_openssl(&decoded[2], header.contains("ES")));
+        let hash = if algorithm.ends_with("384") { "sha384" } else { "sha256" };
+        kit.write("signature", to_openssl(&decoded[2], algorithm.starts_with("ES")));
         kit.run("openssl pkey -in ca.key -pubout -out pub");
         let verdict = kit.run(&format!("openssl dgst -{hash} -verify pub -signature signature signed"));
         assert_eq!(verdict, "Verified OK\n", "{header}");
