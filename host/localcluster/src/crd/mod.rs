@@ -7,7 +7,9 @@
 mod columns;
 mod conversion;
 mod definition;
+mod definition_extensions;
 mod definition_schema;
+mod definition_structure;
 mod embedded;
 mod field_path;
 mod names;
