@@ -225,7 +225,7 @@ fn endpoint_address(out: &mut Vec<FieldError>, address: &Value, path: &str) {
     }
     let (field, ip) = (format!("{path}.ip"), text(address, "ip"));
     if ip.parse::<std::net::IpAddr>().is_ok() {
-        super::service::external_address(out, &json!(ip), &field);
+        super::service_validation::external_address(out, &json!(ip), &field);
     } else {
         super::ip_text::address(out, &json!(ip), &field);
         out.push(FieldError::invalid(field, &json!(ip), "must be a valid IP address"));

@@ -124,7 +124,7 @@ fn slice_endpoint(out: &mut Vec<FieldError>, endpoint: &Value, kind: &str, path:
         if (kind == "IPv4" && !ip.is_ipv4()) || (kind == "IPv6" && !ip.is_ipv6()) {
             out.push(FieldError::invalid(&list, value, &format!("must be an {kind} address")));
         }
-        super::service::external_address(out, value, &field);
+        super::service_validation::external_address(out, value, &field);
     }
     for (key, rule) in [("nodeName", names::subdomain as fn(&str) -> Vec<String>), ("hostname", names::label)]
     {

@@ -56,6 +56,7 @@ pub mod scale;
 mod service;
 pub mod service_family;
 mod service_ip;
+mod service_validation;
 mod spec;
 mod stateful;
 mod storage;

@@ -131,7 +131,7 @@ impl Services {
             set(spec, "clusterIPs", json!([first]));
         }
         let mut errors = Vec::new();
-        super::service::cluster_addresses(&mut errors, spec);
+        super::service_validation::cluster_addresses(&mut errors, spec);
         if !errors.is_empty() {
             return Err(Self::refuse(ctx, object, errors));
         }
