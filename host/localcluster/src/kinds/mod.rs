@@ -61,6 +61,7 @@ mod spec;
 mod stateful;
 mod storage;
 pub mod value;
+mod volume_claims;
 mod volume_sources;
 mod volumes;
 pub(crate) mod webhooks;
@@ -154,7 +155,7 @@ fn spec_of(group: &str, version: &str, plural: &str) -> Spec {
             "services" => Some(service::spec()),
             "replicationcontrollers" => Some(replication::spec()),
             "persistentvolumes" => Some(volumes::volume()),
-            "persistentvolumeclaims" => Some(volumes::claim()),
+            "persistentvolumeclaims" => Some(volume_claims::claim()),
             "events" => Some(events::core()),
             _ => config::spec(plural),
         },

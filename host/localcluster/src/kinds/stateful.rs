@@ -11,7 +11,7 @@ use super::pod_validation;
 use super::scale::Scale;
 use super::spec::{Generation, Spec};
 use super::value::{child, empty, fill, int, items, items_mut, present, remove, set, text};
-use super::volumes;
+use super::volume_claims;
 use crate::status::{FieldError, FieldReason};
 use crate::table::{AGE, Column, Columns, NAME, age, column, containers, name, wide};
 
@@ -66,7 +66,7 @@ fn defaults(object: &mut Value) {
     for claim in items_mut(spec, "volumeClaimTemplates") {
         fill(claim, "apiVersion", "v1");
         fill(claim, "kind", "PersistentVolumeClaim");
-        volumes::claim_defaults(claim);
+        volume_claims::claim_defaults(claim);
         fill(child(claim, "status"), "phase", "Pending");
     }
     pod_defaults::template(child(spec, "template"));
@@ -112,7 +112,7 @@ fn validate(object: &Value) -> Vec<FieldError> {
     }
     for (i, claim) in items(spec, "volumeClaimTemplates").iter().enumerate() {
         let path = format!("spec.volumeClaimTemplates[{i}]");
-        volumes::claim_spec(&mut out, &claim["spec"], &format!("{path}.spec"));
+        volume_claims::claim_spec(&mut out, &claim["spec"], &format!("{path}.spec"));
     }
     non_negative(&mut out, "spec.replicas", int(spec, "replicas"));
     non_negative(&mut out, "spec.minReadySeconds", int(spec, "minReadySeconds"));

@@ -8,7 +8,7 @@ use super::meta::invalid_all;
 use super::names;
 use super::resources::quantity;
 use super::value::{empty, entries, flag, int, items, text};
-use super::{pod_downward, volumes};
+use super::{pod_downward, volume_claims};
 use crate::status::FieldError;
 
 /// Whose volume it is.
@@ -415,7 +415,7 @@ fn ephemeral(out: &mut Vec<FieldError>, s: &Value, path: &str, _: Owner) {
     }
     let path = format!("{path}.volumeClaimTemplate");
     super::meta::labels(out, &template["metadata"], "labels", &format!("{path}.metadata.labels"));
-    volumes::claim_spec(out, &template["spec"], &format!("{path}.spec"));
+    volume_claims::claim_spec(out, &template["spec"], &format!("{path}.spec"));
 }
 
 fn image(out: &mut Vec<FieldError>, s: &Value, path: &str, _: Owner) {

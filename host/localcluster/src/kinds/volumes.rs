@@ -1,4 +1,4 @@
-//! PersistentVolume and PersistentVolumeClaim.
+//! PersistentVolume, and what claims have in common with it.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,6 @@ use super::meta::{immutable, invalid_all};
 use super::names;
 use super::pod_defaults;
 use super::pod_scheduling::node_selector;
-use super::pod_validation::label_selector;
 use super::resources::quantity;
 use super::spec::Spec;
 use super::value::{child, copy, empty, entries, fill, items, remove, set, text};
@@ -15,7 +14,7 @@ use super::volume_sources::{self, Owner, known};
 use crate::status::{FieldError, FieldReason};
 use crate::table::{AGE, Column, Columns, NAME, age, column, name, wide};
 
-const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+pub(super) const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 /// Fields of a PersistentVolume that are not its source.
 const VOLUME_FIELDS: [&str; 9] = [
     "capacity",
@@ -166,105 +165,14 @@ fn class_names(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
     class_name(out, spec, path, "volumeAttributesClassName");
 }
 
-fn class_name(out: &mut Vec<FieldError>, spec: &Value, path: &str, key: &str) {
+pub(super) fn class_name(out: &mut Vec<FieldError>, spec: &Value, path: &str, key: &str) {
     let class = text(spec, key);
     if !class.is_empty() {
         invalid_all(out, &format!("{path}.{key}"), &json!(class), names::subdomain(class));
     }
 }
 
-/// The spec of a claim at `path`, also in a template.
-pub(super) fn claim_spec(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
-    let field = format!("{path}.accessModes");
-    if empty(&spec["accessModes"]) {
-        out.push(FieldError::required(&field, "at least 1 access mode is required"));
-    }
-    label_selector(out, &spec["selector"], &format!("{path}.selector"));
-    modes(out, spec, &field);
-    let storage = &spec["resources"]["requests"]["storage"];
-    let field = format!("{path}.resources[storage]");
-    if storage.is_null() {
-        out.push(FieldError::required(field, ""));
-    } else if quantity(storage).is_negative() || quantity(storage).is_zero() {
-        out.push(FieldError::invalid(field, storage, "must be greater than zero"));
-    }
-    class_name(out, spec, path, "storageClassName");
-    known(out, &spec["volumeMode"], &format!("{path}.volumeMode"), &["Block", "Filesystem"]);
-    let (source, reference) = (&spec["dataSource"], &spec["dataSourceRef"]);
-    for (it, key) in [(source, "dataSource"), (reference, "dataSourceRef")] {
-        if !it.is_null() {
-            data_source(out, it, &format!("{path}.{key}"));
-        }
-    }
-    if !source.is_null() && !reference.is_null() {
-        let same = ["apiGroup", "kind", "name"].iter().all(|key| source[*key] == reference[*key]);
-        if !text(reference, "namespace").is_empty() {
-            let detail = "may not be specified when dataSourceRef.namespace is specified";
-            out.push(FieldError::invalid(path, &json!({}), detail));
-        } else if !same {
-            out.push(FieldError::invalid(path, &json!({}), "must match dataSourceRef"));
-        }
-    }
-    class_name(out, spec, path, "volumeAttributesClassName");
-}
-
-fn data_source(out: &mut Vec<FieldError>, it: &Value, path: &str) {
-    for key in ["name", "kind"] {
-        if text(it, key).is_empty() {
-            out.push(FieldError::required(format!("{path}.{key}"), ""));
-        }
-    }
-    let (group, kind) = (text(it, "apiGroup"), text(it, "kind"));
-    if group.is_empty() && kind != "PersistentVolumeClaim" {
-        let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
-        out.push(FieldError::invalid(path, &json!(kind), detail));
-    }
-    if !group.is_empty() {
-        invalid_all(out, &format!("{path}.apiGroup"), &json!(group), names::subdomain(group));
-    }
-}
-
-/// Fields about resizing in the status of a claim.
-fn claim_status(status: &Value) -> Vec<FieldError> {
-    const STATES: [&str; 5] = [
-        "ControllerResizeInProgress",
-        "ControllerResizeInfeasible",
-        "NodeResizeInProgress",
-        "NodeResizeInfeasible",
-        "NodeResizePending",
-    ];
-    let mut out = Vec::new();
-    let sound = |out: &mut Vec<FieldError>, amount: &Value, field: String| {
-        let value = quantity(amount).value();
-        if value < 0 {
-            out.push(FieldError::invalid(field, &json!(value), "must be a valid resource quantity"));
-        }
-    };
-    for (name, amount) in entries(status, "capacity") {
-        sound(&mut out, amount, format!("status.capacity[{name}]"));
-    }
-    let key_error = |name: &str, field: &str| {
-        (!name.contains('/') && name != "storage")
-            .then(|| FieldError::not_supported(field, &json!(name), &["storage"]))
-    };
-    for (name, state) in entries(status, "allocatedResourceStatuses") {
-        let field = "status.allocatedResourceStatuses";
-        out.extend(key_error(name, field));
-        if !STATES.iter().any(|known| state == known) {
-            out.push(FieldError::not_supported(field, &json!(name), &STATES));
-        }
-    }
-    for (name, amount) in entries(status, "allocatedResources") {
-        let field = "status.allocatedResources";
-        match key_error(name, field) {
-            Some(error) => out.push(error),
-            None => sound(&mut out, amount, format!("{field}[{name}]")),
-        }
-    }
-    out
-}
-
-fn modes(out: &mut Vec<FieldError>, spec: &Value, field: &str) {
+pub(super) fn modes(out: &mut Vec<FieldError>, spec: &Value, field: &str) {
     let known = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
     for mode in items(spec, "accessModes") {
         if !known.iter().any(|k| mode == k) {
@@ -294,7 +202,7 @@ const VOLUME_COLUMNS: &[Column] = &[
 ];
 
 /// Access modes in their short form, `RWO,ROX`.
-fn short_modes(parent: &Value) -> String {
+pub(super) fn short_modes(parent: &Value) -> String {
     let mut out = Vec::new();
     for (mode, short) in [
         ("ReadWriteOnce", "RWO"),
@@ -309,7 +217,7 @@ fn short_modes(parent: &Value) -> String {
     out.join(",")
 }
 
-fn phase(object: &Value) -> Value {
+pub(super) fn phase(object: &Value) -> Value {
     if object["metadata"]["deletionTimestamp"].is_null() {
         json!(text(&object["status"], "phase"))
     } else {
@@ -317,14 +225,14 @@ fn phase(object: &Value) -> Value {
     }
 }
 
-fn class(object: &Value) -> &str {
+pub(super) fn class(object: &Value) -> &str {
     match object["metadata"]["annotations"][CLASS].as_str() {
         Some(class) => class,
         None => text(&object["spec"], "storageClassName"),
     }
 }
 
-fn or_unset(value: &Value) -> Value {
+pub(super) fn or_unset(value: &Value) -> Value {
     json!(value.as_str().unwrap_or("<unset>"))
 }
 
@@ -346,159 +254,6 @@ fn volume_cells(object: &Value, now: &str) -> Vec<Value> {
         json!(class(object)),
         or_unset(&spec["volumeAttributesClassName"]),
         json!(text(status, "reason")),
-        age(object, now),
-        or_unset(&spec["volumeMode"]),
-    ]
-}
-
-/// Defaults of claims, also of those in templates.
-pub(super) fn claim_defaults(claim: &mut Value) {
-    let spec = child(claim, "spec");
-    fill(spec, "volumeMode", "Filesystem");
-    if spec["dataSource"].is_object() && spec["dataSourceRef"].is_null() {
-        let source = spec["dataSource"].clone();
-        set(spec, "dataSourceRef", source);
-    } else if spec["dataSourceRef"].is_object() && spec["dataSource"].is_null() {
-        let source = spec["dataSourceRef"].clone();
-        if text(&source, "namespace").is_empty() {
-            set(spec, "dataSource", source);
-        }
-    }
-}
-
-/// References that are not served: into other namespaces, and sources that name nothing.
-fn drop_references(spec: &mut Value) {
-    if !text(&spec["dataSourceRef"], "namespace").is_empty() {
-        remove(spec, "dataSourceRef");
-    }
-    let blank = |it: &Value| {
-        !it.is_null()
-            && text(it, "kind").is_empty()
-            && text(it, "name").is_empty()
-            && it["apiGroup"].is_null()
-    };
-    if blank(&spec["dataSource"]) {
-        remove(spec, "dataSource");
-        if blank(&spec["dataSourceRef"]) {
-            remove(spec, "dataSourceRef");
-        }
-    }
-}
-
-pub(super) fn claim() -> Spec {
-    Spec {
-        revalidates: true,
-        returns_deleted: true,
-        default: |object| {
-            claim_defaults(object);
-            fill(child(object, "status"), "phase", "Pending");
-        },
-        create: |_, object| {
-            set(object, "status", json!({"phase": "Pending"}));
-            drop_references(&mut object["spec"]);
-            Ok(())
-        },
-        validate: |object| {
-            let mut out = Vec::new();
-            claim_spec(&mut out, &object["spec"], "spec");
-            out
-        },
-        validate_sub: |sub, _, new| if sub == "status" { claim_status(&new["status"]) } else { Vec::new() },
-        warnings: |_, new| beta_class(new),
-        validate_update: claim_update,
-        columns: Columns::Own(CLAIM_COLUMNS, claim_cells),
-        ..Spec::new()
-    }
-}
-
-/// The annotation that named the class before there was a field.
-fn beta_class(object: &Value) -> Vec<String> {
-    if object["metadata"]["annotations"][CLASS].is_null() {
-        return Vec::new();
-    }
-    vec![format!(
-        "metadata.annotations[{CLASS}]: deprecated since v1.8; use \"storageClassName\" attribute instead"
-    )]
-}
-
-fn claim_update(old: &Value, new: &Value) -> Vec<FieldError> {
-    let mut out = Vec::new();
-    let (before, after) = (&old["spec"], &new["spec"]);
-    let mut fixed = after.clone();
-    let mut was = before.clone();
-    // Binding, resizing and late choice of a class may change a claim.
-    if text(before, "volumeName").is_empty() {
-        copy(after, &mut was, "volumeName");
-    }
-    if before["storageClassName"].is_null() {
-        copy(before, &mut fixed, "storageClassName");
-    }
-    let bound = text(&old["status"], "phase") == "Bound";
-    if bound {
-        copy(before, &mut fixed, "volumeAttributesClassName");
-    }
-    let (had, wants) =
-        (&before["resources"]["requests"]["storage"], &after["resources"]["requests"]["storage"]);
-    if bound {
-        copy(&before["resources"], child(&mut fixed, "resources"), "requests");
-    }
-    if fixed != was {
-        let diff = internal::difference("PersistentVolumeClaimSpec", &was, &fixed);
-        let detail = format!(
-            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n{diff}"
-        );
-        out.push(FieldError::forbidden("spec", &detail));
-    }
-    if quantity(wants) < quantity(had) {
-        let status = &old["status"]["capacity"]["storage"];
-        if quantity(wants) <= quantity(status) {
-            let detail = "field can not be less than status.capacity";
-            out.push(FieldError::forbidden("spec.resources.requests.storage", detail));
-        }
-    }
-    immutable(&mut out, "volumeMode", &before["volumeMode"], &after["volumeMode"]);
-    let class = &after["volumeAttributesClassName"];
-    let current = &old["status"]["currentVolumeAttributesClassName"];
-    if before["volumeAttributesClassName"] != *class
-        && !current.is_null()
-        && class.as_str().is_none_or(str::is_empty)
-    {
-        let what = if class.is_null() { "nil" } else { "empty string" };
-        let detail =
-            format!("update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil");
-        out.push(FieldError::forbidden("spec.volumeAttributesClassName", &detail));
-    }
-    out
-}
-
-const CLAIM_COLUMNS: &[Column] = &[
-    NAME,
-    column("Status"),
-    column("Volume"),
-    column("Capacity"),
-    column("Access Modes"),
-    column("StorageClass"),
-    column("VolumeAttributesClass"),
-    AGE,
-    wide("VolumeMode"),
-];
-
-fn claim_cells(object: &Value, now: &str) -> Vec<Value> {
-    let (spec, status) = (&object["spec"], &object["status"]);
-    let volume = text(spec, "volumeName");
-    let (size, modes) = if volume.is_empty() {
-        ("", String::new())
-    } else {
-        (status["capacity"]["storage"].as_str().unwrap_or("0"), short_modes(status))
-    };
-    vec![
-        name(object),
-        phase(object),
-        json!(volume),
-        json!(size),
-        json!(modes),
-        json!(class(object)),
-        or_unset(&spec["volumeAttributesClassName"]),
         age(object, now),
         or_unset(&spec["volumeMode"]),
     ]
