@@ -62,6 +62,8 @@ mod stateful;
 mod storage;
 pub mod value;
 mod volume_claims;
+mod volume_files;
+mod volume_remote;
 mod volume_sources;
 mod volumes;
 pub(crate) mod webhooks;

@@ -6,7 +6,7 @@ use super::meta::invalid_all;
 use super::names;
 use super::resources::quantity;
 use super::value::text;
-use super::volume_sources::{local_path, mode};
+use super::volume_files::{local_path, mode};
 use crate::status::FieldError;
 
 /// Fields that a variable may hold.

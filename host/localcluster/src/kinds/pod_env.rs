@@ -6,7 +6,7 @@ use super::meta::invalid_all;
 use super::names;
 use super::pod_downward::{self, OF_VARIABLES};
 use super::value::{items, text};
-use super::volume_sources::no_backsteps;
+use super::volume_files::no_backsteps;
 use crate::status::FieldError;
 
 const ONE_AT_A_TIME: &str = "may not have more than one field specified at a time";

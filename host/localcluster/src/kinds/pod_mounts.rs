@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::value::{flag, items, text};
-use super::volume_sources::{descending, known};
+use super::volume_files::descending;
+use super::volume_sources::known;
 use crate::status::FieldError;
 
 /// `volumeMounts` and `volumeDevices` of the container at `path`, of the sound volumes of its pod.

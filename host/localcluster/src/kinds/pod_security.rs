@@ -6,7 +6,8 @@ use super::internal;
 use super::meta::invalid_all;
 use super::names;
 use super::value::{empty, flag, items, text};
-use super::volume_sources::{descending, known};
+use super::volume_files::descending;
+use super::volume_sources::known;
 use crate::status::{FieldError, FieldReason};
 
 const IDENTITY: &str = "must be between 0 and 2147483647, inclusive";

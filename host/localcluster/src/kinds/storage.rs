@@ -9,7 +9,8 @@ use super::pod_validation::label_selector;
 use super::resources::quantity;
 use super::spec::{Spec, StatusMeta};
 use super::value::{child, entries, fill, flag, items, text};
-use super::volume_sources::{driver_name, known};
+use super::volume_remote::driver_name;
+use super::volume_sources::known;
 use crate::status::{FieldError, FieldReason};
 use crate::table::{AGE, Column, Columns, NAME, age, boolean, column, name};
 
