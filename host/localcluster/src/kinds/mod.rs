@@ -36,6 +36,7 @@ mod network;
 mod network_policy;
 mod node;
 pub mod pod;
+mod pod_annotations;
 mod pod_changes;
 mod pod_containers;
 mod pod_defaults;

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::internal;
 use super::names;
+use super::pod_annotations;
 use super::pod_changes::{ephemeral, keep_all_but, resize, resized};
 use super::pod_defaults;
 use super::pod_scheduling;
@@ -52,7 +53,8 @@ pub(super) fn spec() -> Spec {
         },
         validate: |object| {
             let mut out = Vec::new();
-            mirror(&mut out, object);
+            pod_annotations::mirror(&mut out, object);
+            pod_annotations::cost(&mut out, &object["metadata"], "metadata.annotations");
             pod_validation::pod(&mut out, object);
             token_volumes(&mut out, &object["spec"]);
             out
@@ -77,16 +79,6 @@ pub(super) fn spec() -> Spec {
         warnings: |old, new| if old.is_none() { warnings(new) } else { Vec::new() },
         columns: Columns::Own(pod::COLUMNS, pod::cells),
         ..Spec::new()
-    }
-}
-
-/// A kubelet's mirror of a pod of its own is on its node from the start.
-fn mirror(out: &mut Vec<FieldError>, object: &Value) {
-    const MIRROR: &str = "kubernetes.io/config.mirror";
-    let value = &object["metadata"]["annotations"][MIRROR];
-    if value.is_string() && text(&object["spec"], "nodeName").is_empty() {
-        let detail = "must set spec.nodeName if mirror pod annotation is set";
-        out.push(FieldError::invalid(format!("metadata.annotations[{MIRROR}]"), value, detail));
     }
 }
 
@@ -151,6 +143,7 @@ fn containers_keep(out: &mut Vec<FieldError>, old: &Value, new: &Value, list: &s
 
 fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
+    pod_annotations::change(&mut out, old, new);
     let (before, after) = (&old["spec"], &new["spec"]);
     if !containers_keep(&mut out, before, after, "containers")
         || !containers_keep(&mut out, before, after, "initContainers")

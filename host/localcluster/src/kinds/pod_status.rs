@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 use super::ip_text::address;
 use super::meta::{immutable, invalid_all};
 use super::names;
+use super::pod_annotations;
 use super::value::{items, text};
 use crate::status::{FieldError, FieldReason};
 
 pub(super) fn check(out: &mut Vec<FieldError>, old: &Value, new: &Value) {
+    pod_annotations::change(out, old, new);
     let status = &new["status"];
     for (i, condition) in items(status, "conditions").iter().enumerate() {
         let ty = text(condition, "type");

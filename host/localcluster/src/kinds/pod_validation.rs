@@ -6,7 +6,7 @@ use super::meta::{invalid_all, labels};
 use super::pod_scheduling::{affinity, tolerations, topology};
 use super::value::{empty, entries, int, items, text};
 use super::volume_sources::{self, Owner};
-use super::{internal, names, pod_containers, pod_dns, pod_security, resources};
+use super::{internal, names, pod_annotations, pod_containers, pod_dns, pod_security, resources};
 use crate::status::{FieldError, FieldReason};
 
 const PORT: &str = "must be between 1 and 65535, inclusive";
@@ -18,6 +18,7 @@ pub fn template(out: &mut Vec<FieldError>, template: &Value, path: &str) {
         let messages = names::qualified_name(&key.to_lowercase());
         invalid_all(out, &format!("{path}.annotations"), &json!(key), messages);
     }
+    pod_annotations::cost(out, &template["metadata"], &format!("{path}.annotations"));
     spec(out, &template["spec"], &format!("{path}.spec"));
     if !empty(&template["spec"]["ephemeralContainers"]) {
         let field = format!("{path}.spec.ephemeralContainers");

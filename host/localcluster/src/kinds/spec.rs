@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::meta;
 use super::names::NameRule;
+use super::pod_annotations;
 use super::scale::Scale;
 use super::service_ip::Allocator;
 use super::value::{copy, int, remove, set};
@@ -318,7 +319,8 @@ impl Strategy for Builtin {
         if self.spec.revalidates {
             out.extend(meta::create(new, self.namespaced, self.spec.name));
         }
-        let (content, change) = ((self.spec.validate)(new), (self.spec.validate_update)(old, new));
+        let (mut content, change) = ((self.spec.validate)(new), (self.spec.validate_update)(old, new));
+        pod_annotations::forgive(&mut content, || (self.spec.validate)(old));
         if self.spec.change_first {
             out.extend(change);
             out.extend(content);
