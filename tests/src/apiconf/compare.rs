@@ -102,7 +102,9 @@ impl Comparing<'_> {
                     return;
                 }
                 let (mut a, mut b) = (a.clone(), b.clone());
-                if self.case.unordered.iter().any(|pointer| begins(&path, pointer)) {
+                // Managers are ordered by the second in which they wrote: on a slow machine by another one.
+                let by_time = path.last().is_some_and(|last| last == "managedFields");
+                if by_time || self.case.unordered.iter().any(|pointer| begins(&path, pointer)) {
                     a.sort_by_cached_key(canonical);
                     b.sort_by_cached_key(canonical);
                 }
@@ -155,6 +157,12 @@ mod tests {
 
     #[test]
     fn what_may_differ() {
+        let managers = |all: Value| json!({"metadata": {"managedFields": all}});
+        let none = json!({});
+        assert!(
+            differences(none.clone(), managers(json!(["a", "b"])), managers(json!(["b", "a"]))).is_empty()
+        );
+        assert_eq!(differences(none, managers(json!(["a", "b"])), managers(json!(["b", "c"]))).len(), 2);
         assert!(
             differences(json!({"ignore": ["/*/body/a"]}), json!({"a": 1}), json!({"a": {"b": 2}})).is_empty()
         );
