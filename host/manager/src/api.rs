@@ -18,6 +18,7 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 
 use crate::{
+    connect::NotAfter,
     contract::{Cause, Failure, GroupResource},
     credentials::Account,
     metrics::ClientMetrics,
@@ -229,7 +230,8 @@ impl ApiClient {
     ) -> Result<Response, ApiError> {
         let what = format!("{method} {path}");
         let sent = Sent::new(self.metrics.as_deref(), &method, body.len());
-        let request = self.build(method, path, headers, body)?;
+        let mut request = self.build(method, path, headers, body)?;
+        request.extensions_mut().insert(NotAfter(tokio::time::Instant::now() + timeout));
         let work = async {
             let response = self.ask(request).await?;
             let (parts, body) = response.into_parts();

@@ -1,6 +1,6 @@
 //! The client of the API server.
 //!
-//! kube's own, except for two things.
+//! kube's own, except for three things.
 //!
 //! Files are read again while we run: client certificate and key, the cluster's
 //! authority, the token. When one has changed, new connections are made with it
@@ -9,11 +9,15 @@
 //! A client certificate is presented as it is. rustls checks one before it uses it, and refuses X.509 version 1, which
 //! client-go and the API server take and which plain `openssl x509 -req` makes.
 //! Whether a certificate is good is for the server to say.
+//!
+//! A request that has a time is not sent after it, even if the process was stopped
+//! while it was on its way.
 
 mod identity;
 mod reload;
 #[cfg(test)]
 mod tests;
+mod timely;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -22,6 +26,7 @@ use tower::{BoxError, ServiceBuilder};
 
 use crate::clock::{SharedClock, SystemClock};
 use reload::Reloading;
+pub(crate) use timely::NotAfter;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);

@@ -30,9 +30,9 @@ use rustls::{
 use tokio::time::Instant;
 use tower::{BoxError, Service};
 
-use super::{CONNECT, Error, KEEPALIVE, Reload, identity};
+use super::{CONNECT, Error, KEEPALIVE, NotAfter, Reload, identity, timely::Timely};
 
-type Https = Pool<HttpsConnector<HttpConnector>, Body>;
+type Https = Pool<HttpsConnector<HttpConnector>, Timely>;
 
 /// Sends requests over whatever the files say now.
 #[derive(Clone)]
@@ -123,6 +123,8 @@ impl Service<Request<Body>> for Reloading {
         if let Some(token) = token {
             request.headers_mut().entry(header::AUTHORIZATION).or_insert(token);
         }
+        let until = request.extensions_mut().remove::<NotAfter>();
+        let request = request.map(|content| Timely::new(content, until, shared.reload.clock.clone()));
         Box::pin(async move {
             let response = pool.request(request).await?;
             if response.status() == StatusCode::UNAUTHORIZED {

@@ -146,3 +146,48 @@ async fn an_authority_that_is_replaced_is_trusted() {
     cluster.shutdown().await;
     other.shutdown().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_whose_time_is_over_is_not_sent() {
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = cluster(dir.path()).await;
+    let file = Kubeconfig::read_from(cluster.kubeconfig_path()).unwrap();
+    let config = Config::from_custom_kubeconfig(file, &Default::default()).await.unwrap();
+    let client = client(config, Reload::default()).unwrap();
+    let create = async |name: &str, until: Option<NotAfter>| {
+        let body = format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}}}}"#);
+        let mut request = http::Request::post("/api/v1/namespaces/default/configmaps")
+            .header("content-type", "application/json")
+            .body(kube::client::Body::from(body.into_bytes()))
+            .unwrap();
+        request.extensions_mut().extend(
+            until
+                .map(|until| {
+                    let mut one = http::Extensions::new();
+                    one.insert(until);
+                    one
+                })
+                .unwrap_or_default(),
+        );
+        client
+            .send(request)
+            .await
+            .map(|answer| answer.status().as_u16())
+            .map_err(|error| format!("{error:?}"))
+    };
+    let now = tokio::time::Instant::now();
+    assert_eq!(create("no-time", None).await, Ok(201));
+    assert_eq!(create("in-time", Some(NotAfter(now + Duration::from_secs(60)))).await, Ok(201));
+    let late = create("too-late", Some(NotAfter(now))).await.unwrap_err();
+    assert!(late.contains("its time was over before it was sent"), "{late}");
+    // The pool is none the worse for it, and the server has nothing.
+    assert_eq!(create("after", None).await, Ok(201));
+    let request = http::Request::get("/api/v1/namespaces/default/configmaps").body(Vec::new()).unwrap();
+    let all = client.request::<Value>(request).await.unwrap();
+    let names: Vec<_> = all["items"].as_array().unwrap().iter().map(|one| &one["metadata"]["name"]).collect();
+    assert!(
+        names.iter().all(|name| *name != "too-late") && names.iter().any(|name| *name == "after"),
+        "{names:?}"
+    );
+    cluster.shutdown().await;
+}
