@@ -17,7 +17,13 @@ fn it_is_known_by_the_names_and_flags_of_kubernetes() {
     assert_eq!(manifest.event_component, "", "events bear the controller's name");
     assert_eq!((manifest.concurrency, manifest.concurrency_flag.as_str()), (20, "concurrent-gc-syncs"));
     assert_eq!((limits.qps, limits.burst), (2, 1));
-    assert_eq!(options, [("enable-garbage-collector", OptionKind::Boolean, "true")]);
+    assert_eq!(
+        options,
+        [
+            ("use-service-account-credentials", OptionKind::Text, "generic-garbage-collector"),
+            ("enable-garbage-collector", OptionKind::Boolean, "true"),
+        ]
+    );
 }
 
 #[test]

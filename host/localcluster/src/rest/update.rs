@@ -2,7 +2,7 @@
 //!
 //! Invariant: the object is computed from one version and stored only if that is still the newest; otherwise once more.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::answer::{Answer, Object, Outcome};
 use super::create::{check_namespace, named, namespace_fits, version_required};
@@ -328,14 +328,65 @@ pub(super) fn goes_with_update(kind: &Kind, old: &Value, new: &Value) -> bool {
     marked && grace == 0 && finalizers(new).is_empty() && !in_spec
 }
 
+/// Whether there is nothing to write. When a manager wrote is no content: that
+/// time is set before it is known what will be left of a change.
 fn same_content(old: &Value, new: &Value) -> bool {
     let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return false };
-    let without = |map: &serde_json::Map<String, Value>| {
-        map.iter().filter(|(k, _)| !matches!(k.as_str(), "kind" | "apiVersion")).count()
-    };
-    without(old) == without(new)
+    same_fields(old, new, &["kind", "apiVersion"], |key, old, new| match (key, old, new) {
+        ("metadata", Value::Object(old), Value::Object(new)) => {
+            same_fields(old, new, &[], |key, old, new| match (key, old, new) {
+                ("managedFields", Value::Array(old), Value::Array(new)) => same_managers(old, new),
+                _ => old == new,
+            })
+        }
+        _ => old == new,
+    })
+}
+
+fn same_managers(old: &[Value], new: &[Value]) -> bool {
+    old.len() == new.len()
+        && old.iter().zip(new).all(|entries| match entries {
+            (Value::Object(old), Value::Object(new)) => {
+                same_fields(old, new, &["time"], |_, old, new| old == new)
+            }
+            (old, new) => old == new,
+        })
+}
+
+fn same_fields(
+    old: &Map<String, Value>,
+    new: &Map<String, Value>,
+    but: &[&str],
+    same: impl Fn(&str, &Value, &Value) -> bool,
+) -> bool {
+    let counted = |key: &&String| !but.contains(&key.as_str());
+    old.keys().filter(counted).count() == new.keys().filter(counted).count()
         && old
             .iter()
-            .filter(|(k, _)| !matches!(k.as_str(), "kind" | "apiVersion"))
-            .all(|(key, value)| new.get(key) == Some(value))
+            .filter(|(key, _)| counted(key))
+            .all(|(key, value)| new.get(key).is_some_and(|other| same(key, value, other)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_write_is_one_if_more_changes_than_its_time() {
+        let object = |time: &str, fields: Value, data: &str| {
+            json!({"metadata": {"name": "a", "managedFields": [{"manager": "m", "time": time, "fieldsV1": fields}]},
+                "data": data})
+        };
+        let old = object("2026-01-01T00:00:00Z", json!({"f:data": {}}), "x");
+        let mut later = object("2026-01-01T00:00:01Z", json!({"f:data": {}}), "x");
+        assert!(same_content(&old, &later));
+        assert!(!same_content(&old, &object("2026-01-01T00:00:00Z", json!({"f:data": {}}), "y")));
+        assert!(!same_content(&old, &object("2026-01-01T00:00:00Z", json!({}), "x")));
+        later["kind"] = "Thing".into();
+        assert!(same_content(&old, &later), "which not every form of an object has");
+        later["metadata"]["labels"] = json!({});
+        assert!(!same_content(&old, &later));
+    }
 }
