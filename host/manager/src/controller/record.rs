@@ -63,26 +63,10 @@ fn reads(manifest: &Manifest, format: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::{ActionOutcome, ClientLimits};
+    use crate::contract::ActionOutcome;
 
     fn manifest(state_format: u32, accepts: &[u32]) -> Manifest {
-        Manifest {
-            name: String::new(),
-            aliases: Vec::new(),
-            version: String::new(),
-            state_format,
-            accepts_state_formats: accepts.to_vec(),
-            sources: Vec::new(),
-            reads: Vec::new(),
-            writes: Vec::new(),
-            lookups: Vec::new(),
-            options: Vec::new(),
-            event_component: String::new(),
-            concurrency: 0,
-            concurrency_flag: String::new(),
-            client_limits: ClientLimits { qps: 0, burst: 0 },
-            metrics: Vec::new(),
-        }
+        Manifest { state_format, accepts_state_formats: accepts.to_vec(), ..Manifest::blank("") }
     }
 
     fn full(uid: &str) -> Record {

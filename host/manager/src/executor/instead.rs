@@ -120,13 +120,7 @@ impl Write<'_> {
                         return ended(ending, lost);
                     }
                 }
-                Reply::Broken(error) => {
-                    return match self.settle(true).await {
-                        Settled::Done(head) => Ending::Unheard(head, error.failure),
-                        Settled::Repeat => Ending::Failed(error.failure),
-                        Settled::Unknown => Ending::Unknown(error.to_string()),
-                    };
-                }
+                Reply::Broken(error) => return self.broken(error).await,
                 Reply::Lost(error) => {
                     match self.settle(attempt >= TRIES).await {
                         Settled::Done(head) => return Ending::Unheard(head, error.failure),

@@ -97,6 +97,16 @@ impl Write<'_> {
             && holds(&self.precondition.resource_version, &live.metadata.resource_version)
     }
 
+    /// What came of a write that the server broke off. Most likely nothing was
+    /// done; saying so is only safe after a look.
+    pub(super) async fn broken(&mut self, error: ApiError) -> Ending {
+        match self.settle(true).await {
+            Settled::Done(head) => Ending::Unheard(head, error.failure),
+            Settled::Repeat => Ending::Failed(error.failure),
+            Settled::Unknown => Ending::Unknown(error.to_string()),
+        }
+    }
+
     /// What a refusal means; `lost` if an earlier attempt had no answer.
     pub(super) async fn refused(&mut self, error: ApiError, lost: bool) -> Ending {
         let failure = error.failure;

@@ -198,14 +198,7 @@ impl<'a> Write<'a> {
                     let ending = self.refused(error, lost.is_some()).await;
                     return ended(ending, lost);
                 }
-                Reply::Broken(error) => {
-                    // Most likely nothing was done. Saying so is only safe after a look.
-                    return match self.settle(true).await {
-                        Settled::Done(head) => Ending::Unheard(head, error.failure),
-                        Settled::Repeat => Ending::Failed(error.failure),
-                        Settled::Unknown => Ending::Unknown(error.to_string()),
-                    };
-                }
+                Reply::Broken(error) => return self.broken(error).await,
                 Reply::Lost(error) => {
                     let last = attempt >= ATTEMPTS;
                     match self.settle(last).await {

@@ -1,7 +1,7 @@
 //! What manifests amount to.
 
 use super::*;
-use crate::contract::{ClientLimits, Read, ResourceRule, WriteRule};
+use crate::contract::{Read, ResourceRule, WriteRule};
 
 fn resource(text: &str) -> GroupResource {
     let (name, group) = text.split_once('.').unwrap_or((text, ""));
@@ -15,12 +15,8 @@ fn manifest(writes: &[(&str, &str, &[&str])], lookups: Vec<LookupRule>) -> Manif
         verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
     };
     Manifest {
-        name: "thing-controller".into(),
-        aliases: vec![],
         version: "1".into(),
         state_format: 1,
-        accepts_state_formats: vec![],
-        sources: vec![],
         reads: vec![Read {
             resource: resource("things.example"),
             optional: false,
@@ -31,12 +27,7 @@ fn manifest(writes: &[(&str, &str, &[&str])], lookups: Vec<LookupRule>) -> Manif
         }],
         writes: writes.iter().map(write).collect(),
         lookups,
-        options: vec![],
-        event_component: String::new(),
-        concurrency: 0,
-        concurrency_flag: String::new(),
-        client_limits: ClientLimits { qps: 0, burst: 0 },
-        metrics: Vec::new(),
+        ..Manifest::blank("thing-controller")
     }
 }
 

@@ -287,14 +287,6 @@ impl Store {
     }
 }
 
-impl Reads {
-    /// Whether a read was refused for no fault of the module: it has not synced
-    /// yet, or the operator does not grant it.
-    pub fn waits(&self) -> bool {
-        self.denied || !self.refused.is_empty()
-    }
-}
-
 impl ModuleView {
     /// Whether every resource that the manifest names, and does not call
     /// optional, has synced with all declared fields.

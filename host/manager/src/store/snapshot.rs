@@ -38,6 +38,14 @@ pub struct Reads {
 }
 
 impl Reads {
+    /// Whether a read was refused for no fault of the module: it has not synced
+    /// yet, or the operator does not grant it.
+    pub fn waits(&self) -> bool {
+        self.denied || !self.refused.is_empty()
+    }
+}
+
+impl Reads {
     /// Reads that were made: names, lists, index values.
     pub fn count(&self) -> usize {
         self.interests.len()

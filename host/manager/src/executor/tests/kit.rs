@@ -186,12 +186,8 @@ pub(super) fn manifest() -> Manifest {
         verbs: verbs.clone(),
     };
     Manifest {
-        name: "thing-controller".into(),
-        aliases: vec![],
         version: "1".into(),
         state_format: 1,
-        accepts_state_formats: vec![],
-        sources: vec![],
         reads: vec![Read {
             resource: things(),
             optional: false,
@@ -207,12 +203,7 @@ pub(super) fn manifest() -> Manifest {
             LookupRule::Raw("/apis/metrics.example/".into()),
             LookupRule::Sign("ca".into()),
         ],
-        options: vec![],
-        event_component: String::new(),
-        concurrency: 0,
-        concurrency_flag: String::new(),
-        client_limits: ClientLimits { qps: 0, burst: 0 },
-        metrics: Vec::new(),
+        ..Manifest::blank("thing-controller")
     }
 }
 
