@@ -11,7 +11,7 @@ use std::{
 use anyhow::ensure;
 use coxswain_tests::built_program;
 
-use field::{CONTROLLERS, Field, LEASE, SHORT, ensure_lines, leases, path};
+use field::{CONTROLLERS, Field, LEASE, SHORT, Write, ensure_lines, leases, path};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn leaders_are_killed_in_the_middle_of_rollouts_and_no_pod_is_made_twice() -> anyhow::Result<()> {
