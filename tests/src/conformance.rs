@@ -35,8 +35,8 @@ const MANAGER: &str = "PARITY_MANAGER_CMD";
 const CONTROLLERS: &str = "PARITY_CONTROLLERS";
 
 /// How many scenarios may be played a second time after a failure; none if it is not set. Scenarios run in real time
-/// beside each other, and the reference itself does not end every one of them the same each time. Which are played
-/// twice, and why, is said when it happens.
+/// beside each other, and the reference itself does not end every one of them the same each time. The second time no
+/// other scenario runs. Which are played twice, and why, is said when it happens.
 const AGAIN: &str = "PARITY_AGAIN";
 
 /// What scenarios wait for, and how many of them.
@@ -163,7 +163,11 @@ fn parity_trials(
                 Ok(verdict) => Err(report(&verdict.lines)),
                 Err(error) => Err(format!("{error:#}")),
             };
-            let first = match judge(runtime.block_on(player.play(&scenario))) {
+            let beside_others = async {
+                let _shared = again.turns.read().await;
+                player.play(&scenario).await
+            };
+            let first = match judge(runtime.block_on(beside_others)) {
                 Ok(done) => return Ok(done),
                 Err(why) => why,
             };
@@ -171,7 +175,11 @@ fn parity_trials(
                 return Err(first.into());
             }
             let player = alone(&scenario);
-            judge(runtime.block_on(player.play(&scenario)))
+            let by_itself = async {
+                let _all = again.turns.write().await;
+                player.play(&scenario).await
+            };
+            judge(runtime.block_on(by_itself))
                 .map_err(|second| Failed::from(format!("twice; first:\n{first}\nthen:\n{second}")))
         })
     }));
@@ -181,6 +189,8 @@ fn parity_trials(
 /// Who may be played again, and who was.
 struct Again {
     left: std::sync::atomic::AtomicUsize,
+    /// Shared by those that play the first time; a second time needs it alone.
+    turns: tokio::sync::RwLock<()>,
 }
 
 impl Again {
@@ -189,7 +199,7 @@ impl Again {
             Ok(text) => text.parse().with_context(|| format!("{AGAIN}={text}: expected a number"))?,
             Err(_) => 0,
         };
-        Ok(Self { left: left.into() })
+        Ok(Self { left: left.into(), turns: tokio::sync::RwLock::new(()) })
     }
 
     /// Takes one of the plays that are left, and says so.

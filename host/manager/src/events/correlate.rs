@@ -10,6 +10,10 @@ use std::{
     collections::{HashMap, HashSet},
     hash::Hash,
     num::NonZeroUsize,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
     time::Duration,
 };
 
@@ -95,8 +99,21 @@ pub(super) struct Verdict {
 pub(super) struct Correlator {
     /// By component: one that says much makes none of the others forgotten.
     sources: HashMap<String, Source>,
-    /// Of the last name given, so that no two are the same.
-    nanos: i128,
+    names: Names,
+}
+
+/// What names of Events end with: the time, later for each, so that no two are
+/// the same, whichever controllers they come from.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names(Arc<AtomicI64>);
+
+impl Names {
+    fn next(&self, now: Timestamp) -> i64 {
+        let now = i64::try_from(now.as_nanosecond()).unwrap_or(i64::MAX - 1);
+        let later = |last: i64| Some(now.max(last.saturating_add(1)));
+        let last = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later).unwrap_or_default();
+        later(last).unwrap_or(now)
+    }
 }
 
 /// What one source has said.
@@ -121,6 +138,11 @@ fn remembering<K: Hash + Eq, V>() -> LruCache<K, V> {
 }
 
 impl Correlator {
+    /// One that has heard nothing yet and names Events by `names`.
+    pub(super) fn new(names: Names) -> Self {
+        Self { names, ..Self::default() }
+    }
+
     /// Decides about an occurrence. A count of 1 is a new Event, more are an
     /// existing one. None: it is not to be heard.
     pub(super) fn judge(&mut self, occurrence: &Occurrence, now: Timestamp) -> Option<Verdict> {
@@ -143,8 +165,8 @@ impl Correlator {
         let written = match source.written.get(&identity) {
             Some(before) => Written { count: before.count.saturating_add(1), ..before.clone() },
             None => {
-                self.nanos = now.as_nanosecond().max(self.nanos + 1);
-                Written { name: event_name(&occurrence.involved.name, self.nanos), count: 1, first: now }
+                let name = event_name(&occurrence.involved.name, self.names.next(now));
+                Written { name, count: 1, first: now }
             }
         };
         // Counted even if it is not heard, so that the count is right once it
@@ -198,7 +220,7 @@ impl Source {
 
 /// Name of a new Event: the object's, and the time in nanoseconds. Names of
 /// some objects are odder or longer than those of Events may be.
-fn event_name(object: &str, nanos: i128) -> String {
+fn event_name(object: &str, nanos: i64) -> String {
     let suffix = format!(".{nanos:x}");
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let fits = object.len() + suffix.len() <= 253

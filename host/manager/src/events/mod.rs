@@ -3,26 +3,35 @@
 //! In: what happened to which object, from the executor. Out: core/v1 Events,
 //! combined and rate limited as users know them from other controllers.
 //! Invariant: recording never waits; what there is no room for is dropped and
-//! counted.
+//! counted. Each controller's events are written in their order, and one
+//! controller's never wait for another's.
 
 mod correlate;
 mod writer;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::{
+    sync::mpsc,
+    task::{JoinHandle, JoinSet},
+};
 use tokio_util::{
     sync::CancellationToken,
     task::{TaskTracker, task_tracker::TaskTrackerToken},
 };
 
 use crate::{api::ApiClient, clock::SharedClock, contract::EventKind, entropy::Entropy, executor::WriteGate};
+use correlate::Names;
 use writer::Writer;
 
-/// Events waiting to be written, at most.
+/// Events of one controller that wait to be written, at most; and those that
+/// wait to be handed to its writer.
 const QUEUE: usize = 1000;
 
 /// The object an event is about.
@@ -73,12 +82,12 @@ struct Queued {
 pub struct EventRecorder {
     queue: mpsc::Sender<Queued>,
     clock: SharedClock,
-    dropped: Arc<AtomicU64>,
+    dropped: Dropped,
     pending: TaskTracker,
 }
 
 impl EventRecorder {
-    /// Starts the writer. It ends when `cancel` fires or the last recorder is
+    /// Starts writing. It ends when `cancel` fires or the last recorder is
     /// gone, after one more try of what waits.
     pub fn start(
         api: ApiClient,
@@ -87,8 +96,10 @@ impl EventRecorder {
         cancel: CancellationToken,
     ) -> (Self, JoinHandle<()>) {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let task = tokio::spawn(Writer::new(api, entropy, cancel).run(waiting));
-        (Self { queue, clock, dropped: Arc::default(), pending: TaskTracker::new() }, task)
+        let dropped = Dropped::default();
+        let writers = Writers { api, entropy, cancel, dropped: dropped.clone(), names: Names::default() };
+        let task = tokio::spawn(writers.run(waiting));
+        (Self { queue, clock, dropped, pending: TaskTracker::new() }, task)
     }
 
     /// Takes an event, or drops it if too many wait.
@@ -104,20 +115,7 @@ impl EventRecorder {
 
     fn take(&self, occurrence: Occurrence, gate: Option<Arc<dyn WriteGate>>) {
         let queued = Queued { occurrence, at: self.clock.now(), gate, _pending: self.pending.token() };
-        if let Err(mpsc::error::TrySendError::Full(Queued { occurrence: lost, .. })) =
-            self.queue.try_send(queued)
-        {
-            let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
-            // One line for the first and for each thousandth.
-            if dropped % 1000 == 1 {
-                tracing::warn!(
-                    controller = lost.controller,
-                    reason = lost.reason,
-                    dropped,
-                    "dropped an event: too many wait to be written"
-                );
-            }
-        }
+        self.dropped.unless_taken(self.queue.try_send(queued));
     }
 
     /// Waits until all events taken so far are written or given up.
@@ -128,6 +126,68 @@ impl EventRecorder {
 
     /// Events dropped for want of room.
     pub fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
+        self.dropped.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Counts the events for which there was no room.
+#[derive(Clone, Debug, Default)]
+struct Dropped(Arc<AtomicU64>);
+
+impl Dropped {
+    fn unless_taken(&self, sent: Result<(), mpsc::error::TrySendError<Queued>>) {
+        let Err(mpsc::error::TrySendError::Full(Queued { occurrence: lost, .. })) = sent else { return };
+        let dropped = self.0.fetch_add(1, Ordering::Relaxed) + 1;
+        // One line for the first and for each thousandth.
+        if dropped % 1000 == 1 {
+            tracing::warn!(
+                controller = lost.controller,
+                reason = lost.reason,
+                dropped,
+                "dropped an event: too many wait to be written"
+            );
+        }
+    }
+}
+
+/// The writers, one a controller: each begins with its controller's first event.
+struct Writers {
+    api: ApiClient,
+    entropy: Entropy,
+    cancel: CancellationToken,
+    dropped: Dropped,
+    names: Names,
+}
+
+impl Writers {
+    /// Hands events to their writers until it is cancelled or the queue closes,
+    /// and waits for the writers.
+    async fn run(self, mut waiting: mpsc::Receiver<Queued>) {
+        let cancel = self.cancel.clone();
+        let mut queues: HashMap<String, mpsc::Sender<Queued>> = HashMap::new();
+        let mut tasks = JoinSet::new();
+        loop {
+            let next = tokio::select! {
+                biased;
+                () = cancel.cancelled() => waiting.try_recv().ok(),
+                next = waiting.recv() => next,
+            };
+            let Some(event) = next else { break };
+            let queue = match queues.get(&event.occurrence.controller) {
+                Some(queue) => queue,
+                None => {
+                    let (queue, waiting) = mpsc::channel(QUEUE);
+                    tasks.spawn(self.writer().run(waiting));
+                    queues.entry(event.occurrence.controller.clone()).or_insert(queue)
+                }
+            };
+            self.dropped.unless_taken(queue.try_send(event));
+        }
+        drop(queues);
+        tasks.join_all().await;
+    }
+
+    fn writer(&self) -> Writer {
+        Writer::new(self.api.clone(), self.entropy.clone(), self.cancel.clone(), self.names.clone())
     }
 }

@@ -1,4 +1,4 @@
-//! Writing events, one after the other.
+//! Writing one controller's events, one after the other.
 //!
 //! In: occurrences from the queue. Out: POSTs of new Events, PATCHes that count
 //! old ones up. Invariant: only a request without an answer is repeated; what
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Occurrence, Queued,
-    correlate::{Correlator, Verdict},
+    correlate::{Correlator, Names, Verdict},
 };
 use crate::{
     api::{ApiClient, ApiError},
@@ -40,21 +40,14 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(api: ApiClient, entropy: Entropy, cancel: CancellationToken) -> Self {
-        Self { api, entropy, cancel, correlator: Correlator::default() }
+    pub(super) fn new(api: ApiClient, entropy: Entropy, cancel: CancellationToken, names: Names) -> Self {
+        Self { api, entropy, cancel, correlator: Correlator::new(names) }
     }
 
-    /// Runs until it is cancelled or the queue closes; what waits then is tried
-    /// once more.
+    /// Runs until the queue closes. Once it is cancelled, each event is tried
+    /// only once more.
     pub(super) async fn run(mut self, mut waiting: mpsc::Receiver<Queued>) {
-        let cancel = self.cancel.clone();
-        loop {
-            let next = tokio::select! {
-                biased;
-                () = cancel.cancelled() => waiting.try_recv().ok(),
-                next = waiting.recv() => next,
-            };
-            let Some(event) = next else { return };
+        while let Some(event) = waiting.recv().await {
             self.write(&event).await;
         }
     }

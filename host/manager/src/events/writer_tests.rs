@@ -121,6 +121,25 @@ async fn only_what_got_no_answer_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_controller_waits_for_another_ones_events() {
+    let (recorder, _cancel, task, sent) =
+        recorder(|n| if n == 1 { (0, json!({})) } else { (201, json!({})) });
+    let by = |controller: &str, message: &str| Occurrence {
+        controller: controller.into(),
+        ..occurrence("ns", message)
+    };
+    recorder.record(by("stuck", "first"));
+    recorder.record(by("stuck", "second"));
+    recorder.record(by("other", "third"));
+    let sent = finish(recorder, task, sent).await;
+    let told: Vec<_> = sent.iter().map(|(_, _, event)| event["message"].as_str().unwrap()).collect();
+    assert_eq!(told, ["first", "third", "first", "second"]);
+    let names: std::collections::BTreeSet<_> =
+        sent.iter().map(|(_, _, event)| event["metadata"]["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_event_is_given_up_in_the_end() {
     let (recorder, _cancel, task, sent) = recorder(|_| (0, json!({})));
     recorder.record(occurrence("ns", "m"));
