@@ -244,6 +244,7 @@ pub fn manager_config(kube: kube::Config, controllers_dir: &Path) -> Config {
         limits: LimitRules::default(),
         rollout: Rollout::default(),
         observers: Vec::new(),
+        preview: None,
         oversight: Default::default(),
         election: None,
         operating: Default::default(),

@@ -285,7 +285,7 @@ impl ApiClient {
 
 /// Whether a POST to this path asks for a review: the API server answers it
 /// and keeps nothing. <https://kubernetes.io/docs/reference/access-authn-authz/>
-fn is_review(path: &str) -> bool {
+pub(crate) fn is_review(path: &str) -> bool {
     const REVIEWS: [&str; 5] = [
         "localsubjectaccessreviews",
         "selfsubjectaccessreviews",

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use anyhow::{Context, ensure};
 use coxswain::{
     manager::{Config, Manager},
-    preview::{Preview, Report, Watcher},
+    preview::{Planned, Preview, Report},
 };
 use coxswain_localcluster::{
     Cluster, ClusterConfig, InProcess, Target,
@@ -56,15 +56,15 @@ impl Site {
     }
 
     async fn plan(&self, limit: Duration) -> anyhow::Result<Report> {
-        let preview = Arc::new(Preview::default());
+        self.plan_at_most(1000, limit).await
+    }
+
+    async fn plan_at_most(&self, writes: u64, limit: Duration) -> anyhow::Result<Report> {
+        let preview = Arc::new(Preview::new(writes));
         let _ = coxswain::install_crypto();
         let file = kube::config::Kubeconfig::read_from(self.cluster.kubeconfig_path())?;
         let kube = kube::Config::from_custom_kubeconfig(file, &Default::default()).await?;
-        let config = Config {
-            gate: preview.clone(),
-            observers: vec![Arc::new(Watcher(preview.clone()))],
-            ..manager_config(kube, &self.controllers_dir)
-        };
+        let config = Config { preview: Some(preview.clone()), ..manager_config(kube, &self.controllers_dir) };
         let manager = Manager::start(config).await?;
         let report = manager.preview(&preview, limit).await;
         manager.shutdown().await;
@@ -104,32 +104,45 @@ async fn a_plan_tells_exactly_what_would_be_done_and_does_none_of_it() -> anyhow
     let mut report = site.plan(LIMIT).await?;
     ensure!(report.complete, "{report:#?}");
     ensure!(report.exit_code() == 2, "{report:#?}");
-    ensure!(report.keys == 2, "{report:#?}");
+    ensure!(report.keys == 4, "two deployments and the two sets that follow: {report:#?}");
     report.retain_namespace("default");
-    let acts: Vec<String> = report
-        .actions
-        .iter()
-        .map(|a| format!("{} {} {} {}", a.controller, a.key, a.act.verb, a.act.object()))
-        .collect();
-    ensure!(acts.len() == 2, "{acts:#?}");
-    ensure!(
-        acts[0].starts_with("deployment-controller default/web create replicasets.apps/v1 default/web-"),
-        "{acts:#?}"
-    );
-    ensure!(
-        acts[1] == "deployment-controller default/web patch deployments.apps/v1/status default/web",
-        "{acts:#?}"
-    );
-    let body = report.actions[0].act.body.as_ref().context("a create has a body")?;
-    ensure!(body["spec"]["replicas"] == 2, "{body:#}");
-    ensure!(report.events.iter().any(|e| e.event.reason == "ScalingReplicaSet"), "{:#?}", report.events);
+    let act = |verb: &str, object: &str| {
+        let found =
+            report.actions.iter().filter(|a| a.act.verb == verb && a.act.object().starts_with(object));
+        found.collect::<Vec<_>>()
+    };
+    let sets = act("create", "replicasets.apps/v1 default/web-");
+    let [set] = sets[..] else { anyhow::bail!("{report:#?}") };
+    ensure!(set.controller == "deployment-controller" && set.follows.is_empty(), "{set:#?}");
+    ensure!(set.act.body.as_ref().is_some_and(|body| body["spec"]["replicas"] == 2), "{set:#?}");
+    let pods = act("create", "pods/v1 default/web-");
+    ensure!(pods.len() == 2, "{report:#?}");
+    for pod in &pods {
+        ensure!(pod.controller == "replicaset-controller" && pod.key == format!("default/{}", set.act.name));
+        ensure!(pod.follows == [set.number], "{pod:#?}");
+        ensure!(!pod.act.name.ends_with('*'), "it has a name: {pod:#?}");
+    }
+    let counts = act("patch", "replicasets.apps/v1/status default/web-");
+    let follows = |one: &Planned, other: &Planned| one.follows.contains(&other.number);
+    ensure!(counts.iter().any(|count| pods.iter().any(|pod| follows(count, pod))), "{report:#?}");
+    let status = act("patch", "deployments.apps/v1/status default/web");
+    let last = status.last().context("no status")?;
+    ensure!(counts.iter().any(|count| follows(last, count)), "{report:#?}");
+    ensure!(report.actions.is_sorted_by_key(|a| a.number), "{report:#?}");
+    let earlier = |a: &Planned| a.follows.iter().all(|number| *number < a.number);
+    ensure!(report.actions.iter().all(earlier), "{report:#?}");
+    for reason in ["ScalingReplicaSet", "SuccessfulCreate"] {
+        ensure!(report.events.iter().any(|e| e.event.reason == reason), "{reason}: {:#?}", report.events);
+    }
     let text = report.to_text(true);
-    ensure!(text.contains(&acts[0].split(' ').next_back().unwrap_or_default().to_owned()), "{text}");
-    ensure!(text.contains("ScalingReplicaSet"), "{text}");
+    ensure!(text.contains(&format!("(after {})", set.number)), "{text}");
+    ensure!(text.contains("Created pod: web-"), "{text}");
 
     ensure!(site.writes() == 0, "{} requests would have written", site.writes());
-    let sets = site.cluster.api().list(&Target::new("apps/v1", "replicasets"), "", "").await;
-    ensure!(sets.is_ok_and(|(sets, _)| sets.is_empty()), "a ReplicaSet was made");
+    for (group, plural) in [("apps/v1", "replicasets"), ("v1", "pods"), ("v1", "events")] {
+        let made = site.cluster.api().list(&Target::new(group, plural), "", "").await;
+        ensure!(made.is_ok_and(|(made, _)| made.is_empty()), "{plural} were made");
+    }
 
     // The same controllers, let loose: their requests are counted, and at rest nothing is left to do.
     let manager = start_manager(site.cluster.kubeconfig_path(), &site.controllers_dir).await?;
@@ -167,6 +180,22 @@ async fn a_patch_is_shown_as_what_it_changes() -> anyhow::Result<()> {
     let patch = report.actions.iter().find(|a| a.act.verb == "patch").context("no patch")?;
     ensure!(patch.act.object() == "replicasets.apps/v1/status default/web", "{patch:#?}");
     ensure!(text.contains("    + status.observedGeneration: 1\n"), "{text}");
+    site.stop().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_left_unplayed_is_said() -> anyhow::Result<()> {
+    let site = Site::start(&workloads()?).await?;
+    site.create("deployments", &deployment("default", "web", 20))?;
+    let report = site.plan_at_most(5, LIMIT).await?;
+    let text = report.to_text(false);
+    ensure!(!report.complete && report.exit_code() == 1, "{text}");
+    ensure!((1..=5).contains(&report.actions.len()), "{text}");
+    ensure!(
+        text.contains("5 writes were tried, and there are more; allow more with --max-writes"),
+        "{text}"
+    );
     site.stop().await;
     Ok(())
 }

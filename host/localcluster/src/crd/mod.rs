@@ -23,7 +23,7 @@ pub use columns::PrinterColumn;
 pub use conversion::ConversionWebhook;
 pub(crate) use definition::check as check_definition;
 pub use names::{accept, accepted_names};
-pub use run::run;
+pub use run::{run, serve};
 pub use structural::Structural;
 
 use std::sync::Arc;

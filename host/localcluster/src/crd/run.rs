@@ -68,10 +68,10 @@ async fn handle(api: &InProcess, crd: &Value) -> Result<(), Status> {
     let mut changed = crd.clone();
     let (others, _) = api.list(&Target::new(API, PLURAL), "", "").await?;
     if accept(&mut changed, &others, &clock::seconds(api.rest().now())) {
-        serve(api, &changed);
+        serve(api.rest(), &changed);
         api.update(&target.sub("status"), &changed)?;
     } else {
-        serve(api, crd);
+        serve(api.rest(), crd);
     }
     Ok(())
 }
@@ -82,11 +82,12 @@ fn established(crd: &Value) -> bool {
         .any(|c| text(c, "type") == "Established" && text(c, "status") == "True")
 }
 
-fn serve(api: &InProcess, crd: &Value) {
+/// Serves the kinds of a definition, if it is established.
+pub fn serve(rest: &Rest, crd: &Value) {
     if established(crd) {
         let names = &crd["status"]["acceptedNames"];
         let (group, plural) = (text(&crd["spec"], "group"), text(names, "plural"));
-        api.rest().registry().install(group, plural, kinds_of(crd));
+        rest.registry().install(group, plural, kinds_of(crd));
     }
 }
 

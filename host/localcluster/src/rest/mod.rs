@@ -14,7 +14,7 @@ mod http;
 mod inprocess;
 mod negotiate;
 pub mod options;
-pub(crate) mod path;
+pub mod path;
 mod paths;
 mod read;
 pub mod registry;
@@ -132,6 +132,15 @@ impl Rest {
     pub fn set_witness(&self, witness: Witness) {
         if self.witness.set(witness).is_err() {
             tracing::warn!("there is a witness of the requests already; the first one stays");
+        }
+    }
+
+    /// Takes an object over as another server has it, uid, times and owners included; only its resourceVersion is
+    /// this one's. One that is there already stays as it is. `kind` is the one its resource is stored as.
+    pub fn import(&self, kind: &Kind, object: &Value) {
+        let key = key(meta_text(object, "namespace"), meta_text(object, "name"));
+        if let Err(WriteError::Exists) = self.table(kind).create(&key, draft(kind, object)) {
+            tracing::debug!(key, kind = kind.kind, "is there already");
         }
     }
 

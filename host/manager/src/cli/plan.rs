@@ -2,10 +2,7 @@
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use coxswain::{
-    manager::Manager,
-    preview::{Preview, Watcher},
-};
+use coxswain::{manager::Manager, preview::Preview};
 
 use super::{flags::Rest, flags::gates, run, startup};
 
@@ -32,6 +29,9 @@ pub struct Args {
     /// How long finding out may take, compiling modules included, such as 90s.
     #[arg(long, default_value = "2m", value_parser = duration)]
     timeout: Duration,
+    /// How many writes are tried at most.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    max_writes: u64,
 }
 
 fn duration(text: &str) -> Result<Duration, &'static str> {
@@ -46,14 +46,13 @@ pub fn main(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
 }
 
 async fn plan(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
-    let preview = Arc::new(Preview::default());
+    let preview = Arc::new(Preview::new(args.max_writes));
     let gates = args.run.manager.startup.gates()?;
     let mut options = rest.given.clone();
     gates::hand_over(&gates, &mut options);
     // Held until the end: modules may look at it again.
     let (mut config, _authority) = args.run.config(options).await?;
-    config.gate = preview.clone();
-    config.observers = vec![Arc::new(Watcher(preview.clone()))];
+    config.preview = Some(preview.clone());
     let dir = config.controllers_dir.clone();
     let manager = Manager::start(config).await?;
     let selection = args.run.manager.selection();
@@ -76,9 +75,6 @@ async fn plan(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
         say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         say!("{}", report.to_text(args.events).trim_end());
-        if !report.complete {
-            say!("Time ran out after {:?}; give more with --timeout.", args.timeout);
-        }
     }
     Ok(ExitCode::from(report.exit_code()))
 }

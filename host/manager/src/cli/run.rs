@@ -146,6 +146,7 @@ impl ManagerArgs {
             limits: self.limits.rules(),
             rollout: self.rollout.rollout(),
             observers: Vec::new(),
+            preview: None,
             oversight: self.oversight.settings(),
             election: None,
             operating: self.startup.operating(None),

@@ -205,10 +205,6 @@ impl Controller {
         let gate: Arc<dyn WriteGate> = term.clone();
         let executed = loaded.executor.carry_out(key, plan, &*loaded.view, &gate).await;
         followers.carried_out(&executed);
-        if executed.withheld {
-            // As if it had never been made: what it wants kept belongs to writes that did not happen.
-            return Settled { finished: Finished::default(), barriers: Vec::new() };
-        }
         if let Some(reason) = executed.invalid {
             record.results = executed.results;
             let reason = format!("the plan cannot be carried out: {reason}");
@@ -228,7 +224,7 @@ impl Controller {
             elapsed: began.elapsed(),
         };
         self.meter.count(loaded.module.manifest(), key, &samples, moment);
-        self.counters.writes.fetch_add(executed.writes.into(), Ordering::Relaxed);
+        self.counters.writes.fetch_add(executed.done.len() as u64, Ordering::Relaxed);
         self.counters.no_op_writes.fetch_add(executed.no_op_writes.into(), Ordering::Relaxed);
         if executed.failed {
             let reason =
@@ -238,7 +234,7 @@ impl Controller {
         let forget = asks_nothing && record.results.is_empty() && !loaded.view.yields(key);
         let finished = Finished {
             failed: executed.failed,
-            wrote: executed.writes > 0,
+            wrote: !executed.done.is_empty(),
             own_writes: executed.primary_version.into_iter().collect(),
             again_in,
             quiet,

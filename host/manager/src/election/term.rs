@@ -178,10 +178,6 @@ impl WriteGate for Term {
                 Bounds::Lease { .. } => self.left().is_some(),
             }
     }
-
-    fn withholds(&self) -> bool {
-        matches!(&self.bounds, Bounds::Gate(gate) if gate.withholds())
-    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ mod run;
 mod send;
 mod settle;
 pub mod signing;
-mod tell;
+pub(crate) mod tell;
 mod write;
 
 pub use barrier::{Barrier, Barriers, wait_passed};
@@ -56,13 +56,6 @@ pub trait WriteGate: Send + Sync {
 
     /// Whether a request would be admitted now.
     fn may_write(&self) -> bool;
-
-    /// Whether plans are only looked at: they are checked, and nothing of them
-    /// is carried out. A manager with such a gate has a client that cannot
-    /// write.
-    fn withholds(&self) -> bool {
-        false
-    }
 }
 
 /// Leave to send one request that writes.
@@ -81,6 +74,17 @@ impl Pass {
     }
 }
 
+/// A write that succeeded.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// Tag of its action.
+    pub tag: String,
+    /// Name of the object, the one that was made up for it included.
+    pub name: String,
+    /// The resourceVersion it led to; none if the object went away.
+    pub version: Option<u64>,
+}
+
 /// What became of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Executed {
@@ -88,9 +92,9 @@ pub struct Executed {
     pub results: Vec<ActionResult>,
     /// What the cache must show before the key is reconciled again.
     pub barriers: Vec<Barrier>,
-    /// Writes that succeeded.
-    pub writes: u32,
-    /// Those of them that changed nothing.
+    /// Writes that succeeded, in the order in which they did.
+    pub done: Vec<Done>,
+    /// How many of them changed nothing.
     pub no_op_writes: u32,
     /// Whether any action failed or has an unknown outcome.
     pub failed: bool,
@@ -100,8 +104,6 @@ pub struct Executed {
     pub denied: bool,
     /// Whether the gate closed before all was sent.
     pub halted: bool,
-    /// Whether the plan was only checked (see [`WriteGate::withholds`]).
-    pub withheld: bool,
     /// The highest resourceVersion that was written of the key's own object.
     pub primary_version: Option<u64>,
 }
@@ -162,9 +164,6 @@ impl Executor {
     ) -> Executed {
         if let Err(invalid) = check::check(&plan, &self.shared.config, &self.shared.registry, view) {
             return self.refuse_plan(key, &plan, invalid);
-        }
-        if gate.withholds() {
-            return Executed { withheld: true, ..Executed::default() };
         }
         Run::new(self, key, &plan, view, gate).plan(&plan).await
     }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{
-    Executed, Executor, WriteGate,
+    Done, Executed, Executor, WriteGate,
     barrier::Barrier,
     cached::SeenBy,
     request::Precondition,
@@ -52,7 +52,7 @@ pub(super) struct Run<'a> {
 struct Acted {
     result: Option<ActionOutcome>,
     barriers: Vec<Barrier>,
-    written: bool,
+    done: Option<Done>,
     no_op: bool,
     halted: bool,
     primary_version: Option<u64>,
@@ -133,7 +133,7 @@ impl<'a> Run<'a> {
             }
             let Some((index, acted)) = running.next().await else { break };
             executed.halted |= acted.halted;
-            executed.writes += u32::from(acted.written);
+            executed.done.extend(acted.done);
             executed.no_op_writes += u32::from(acted.no_op);
             executed.primary_version = executed.primary_version.max(acted.primary_version);
             executed.barriers.extend(acted.barriers);
@@ -185,7 +185,11 @@ impl<'a> Run<'a> {
                 let mut acted = Acted::nothing();
                 if let Ending::Done(head) | Ending::Unheard(head, _) = &ending {
                     let version = &head.metadata.resource_version;
-                    acted.written = true;
+                    acted.done = Some(Done {
+                        tag: action.tag.clone(),
+                        name: write.name.clone(),
+                        version: version.parse().ok(),
+                    });
                     acted.no_op = !version.is_empty() && before.as_ref() == Some(version);
                     acted.primary_version =
                         self.is_primary(action, &write.name).then(|| version.parse().ok()).flatten();
@@ -300,7 +304,7 @@ impl Acted {
         Self {
             result: None,
             barriers: Vec::new(),
-            written: false,
+            done: None,
             no_op: false,
             halted: false,
             primary_version: None,

@@ -70,7 +70,7 @@ impl Run<'_> {
 
 /// Fills `{name}` and `{message}` in, in one go: what is filled in is not read
 /// again.
-pub(super) fn fill_in(template: &str, name: &str, message: &str) -> String {
+pub(crate) fn fill_in(template: &str, name: &str, message: &str) -> String {
     let mut text = String::with_capacity(template.len() + name.len() + message.len());
     let mut rest = template;
     while let Some(at) = rest.find('{') {

@@ -55,6 +55,7 @@ use crate::{
     informer::Informers,
     limits::LimitRules,
     metrics::Metrics,
+    preview::{Preview, Sandbox, Watcher},
     recording::RecordingWriter,
     registry::Registry,
     serving::Serving,
@@ -89,6 +90,9 @@ pub struct Config {
     pub clock: SharedClock,
     /// Randomness.
     pub entropy: Entropy,
+    /// If it is given, controllers work on a copy of the cluster, and this gathers
+    /// what they do; it takes the place of `gate`.
+    pub preview: Option<Arc<Preview>>,
     /// Whether writes may be made, where no leader is elected.
     pub gate: Arc<dyn WriteGate>,
     /// What each controller may use.
@@ -162,6 +166,8 @@ pub struct Manager {
     server: String,
     started: jiff::Timestamp,
     api: ApiClient,
+    /// The copy of the cluster that `api` reaches, if it is one.
+    sandbox: Option<Arc<Sandbox>>,
     /// Whom controllers write as, if not as we.
     accounts: Option<ServiceAccounts>,
     registry: Arc<Registry>,
@@ -192,7 +198,7 @@ pub struct Manager {
 impl Manager {
     /// Starts a manager. It goes on in the background until
     /// [`Manager::shutdown`].
-    pub async fn start(config: Config) -> Result<Arc<Self>, Error> {
+    pub async fn start(mut config: Config) -> Result<Arc<Self>, Error> {
         let server = config.kube.cluster_url.to_string();
         let connect = |kube: kube::Config| {
             let reload = config.operating.reload(config.clock.clone());
@@ -208,8 +214,17 @@ impl Manager {
             Metrics::with_labels(&server, serving.disabled_metrics.clone(), serving.allowed_labels.clone());
         let api =
             ApiClient::new(client, &user_agent("manager", &user_agent_end)).measured(metrics.client.clone());
-        let api = if config.gate.withholds() { api.read_only() } else { api };
-        let accounts = if config.operating.service_accounts && !config.gate.withholds() {
+        let sandbox = config.preview.clone().map(|preview| {
+            let sandbox = Sandbox::new(api.clone(), &config.clock);
+            config.gate = preview.clone();
+            config.observers.push(Arc::new(Watcher::new(preview, sandbox.clone())));
+            sandbox
+        });
+        let api = match &sandbox {
+            Some(sandbox) => ApiClient::new(sandbox.client(), &user_agent("plan", &user_agent_end)),
+            None => api,
+        };
+        let accounts = if config.operating.service_accounts && sandbox.is_none() {
             let mut anonymous = config.kube.clone();
             anonymous.auth_info = kube::config::AuthInfo::default();
             let anonymous = ApiClient::new(connect(anonymous)?, &user_agent("manager", &user_agent_end));
@@ -276,6 +291,7 @@ impl Manager {
             policies,
             started: config.clock.now(),
             api,
+            sandbox,
             accounts,
             registry,
             store,

@@ -1,19 +1,18 @@
-//! Running until every key has been decided once, and telling what was decided.
+//! Letting controllers work on a copy of the cluster until nothing is left to
+//! do, and telling what they did.
 
 use std::{sync::Arc, time::Duration};
 
-use futures::stream::{self, StreamExt};
-use http::{Method, header};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::Manager;
 use crate::{
-    api::object_path,
     contract::{self, SyncState},
     controller::Controller,
-    plans::{Act, Change, Sensitive, Shown, changes, join},
-    preview::{Decision, Failure, NotRun, Planned, PlannedEvent, Preview, Report},
+    executor::tell::fill_in,
+    plans::{Act, Change, Sensitive, Shown, Told, changes},
+    preview::{Decision, Failure, NotRun, Planned, PlannedEvent, Preview, Report, Sandbox, Scene},
     registry::is_wildcard,
 };
 
@@ -23,13 +22,6 @@ const LOOK: Duration = Duration::from_millis(50);
 const CONNECT: Duration = Duration::from_secs(10);
 /// How long a resource that cannot be listed is waited for.
 const FAILED: Duration = Duration::from_secs(3);
-/// Objects that are fetched so that their patches can be shown as changes;
-/// past these, patches are shown as they are.
-const FETCHED: usize = 1000;
-/// Objects fetched at once.
-const TOGETHER: usize = 16;
-/// How long one of them may take.
-const FETCH: Duration = Duration::from_secs(10);
 
 /// How far a controller has come.
 enum Progress {
@@ -40,12 +32,16 @@ enum Progress {
 }
 
 impl Manager {
-    /// Waits until every controller has decided about every key, for as long as
-    /// `limit`, and tells what they decided. For a manager whose gate and
-    /// observer are `preview`. The error says why nothing can be found out.
+    /// Waits until every controller has decided about every key and nothing is
+    /// left to do, for as long as `limit`, and tells what was done. For a manager
+    /// that was started with `preview`. The error says why nothing can be found
+    /// out.
     pub async fn preview(&self, preview: &Preview, limit: Duration) -> Result<Report, String> {
         let started = Instant::now();
-        let (mut first_loaded, mut cached) = (false, false);
+        let Some(sandbox) = self.sandbox.clone() else {
+            return Err("this manager works on the cluster itself".into());
+        };
+        let (mut first_loaded, mut cached, mut rested) = (false, false, None);
         let not_run = loop {
             let discovery = self.discovery.borrow().clone();
             let elapsed = started.elapsed();
@@ -71,12 +67,20 @@ impl Manager {
                         Progress::Waits(reason) => note(reason, false, &mut waits),
                     }
                 }
-                if waits.is_empty() {
-                    break Ok(not_run);
+                if preview.is_stopped() && self.has_settled() {
+                    let why = format!("{} writes were tried, and there are more", preview.most_writes());
+                    break (not_run, Some(format!("{why}; allow more with --max-writes")));
                 }
+                // At rest is what is at rest twice, with nothing in between.
+                let rests = self.at_rest(&sandbox).filter(|_| waits.is_empty());
+                if rests.is_some() && rests == rested {
+                    break (not_run, None);
+                }
+                rested = rests;
                 if elapsed >= limit {
                     not_run.extend(waits);
-                    break Err(not_run);
+                    let why = format!("time ran out after {limit:?}");
+                    break (not_run, Some(format!("{why}; give more with --timeout")));
                 }
             } else if elapsed >= limit {
                 let what = if first_loaded { "the API server's resources" } else { "the controllers" };
@@ -86,7 +90,8 @@ impl Manager {
             }
             tokio::time::sleep(LOOK).await;
         };
-        Ok(self.report(preview, not_run).await)
+        let (not_run, stopped) = not_run;
+        Ok(self.report(preview, &sandbox, not_run, stopped))
     }
 
     fn running_controllers(&self) -> Vec<Arc<Controller>> {
@@ -141,102 +146,133 @@ impl Manager {
         }
     }
 
-    /// `not_run` is an error if time ran out.
-    async fn report(&self, preview: &Preview, not_run: Result<Vec<NotRun>, Vec<NotRun>>) -> Report {
+    /// Whether no key is under way.
+    fn has_settled(&self) -> bool {
+        self.running_controllers().iter().all(|controller| controller.queue().is_drained())
+    }
+
+    /// What has happened so far, if nothing goes on: no key is due, and the
+    /// caches show all that was written.
+    fn at_rest(&self, sandbox: &Sandbox) -> Option<(u64, u64)> {
+        let mut woken = 0;
+        for controller in self.running_controllers() {
+            if !controller.current().view.is_ready() {
+                continue;
+            }
+            let stats = controller.queue().stats();
+            if stats.ready + stats.taken + stats.held > 0 {
+                return None;
+            }
+            woken += stats.adds;
+        }
+        let behind = |number: u32| {
+            let Some(name) = self.registry.name(number) else { return false };
+            let written = sandbox.last_change(&name.group, &name.version, &name.resource);
+            let synced = self.registry.state(number) == SyncState::Synced;
+            synced && written.is_some_and(|written| self.store.observed(number) < Some(written))
+        };
+        if self.store.wanted().into_iter().any(behind) {
+            return None;
+        }
+        Some((woken, sandbox.version()))
+    }
+
+    fn report(
+        &self,
+        preview: &Preview,
+        sandbox: &Sandbox,
+        not_run: Vec<NotRun>,
+        stopped: Option<String>,
+    ) -> Report {
         let controllers = self.running_controllers();
         let manifests: Vec<_> = controllers.iter().map(|c| c.current().module.manifest().clone()).collect();
         let sensitive = Sensitive::of(manifests.iter().flat_map(|manifest| &manifest.reads));
-        let complete = not_run.is_ok();
         let mut report = Report {
             server: self.server.clone(),
-            complete,
-            not_run: not_run.unwrap_or_else(|not_run| not_run),
+            complete: stopped.is_none(),
+            stopped,
+            not_run,
             ..Report::default()
         };
         for refusal in self.files.lock().refusals(&self.config.controllers_dir) {
             report.not_run.push(NotRun { controller: refusal.file, reason: refusal.reason, expected: false });
         }
+        for (resource, reason) in sandbox.troubles() {
+            let reason =
+                format!("writes are played as if there were none, for they cannot be read: {reason}");
+            report.not_run.push(NotRun { controller: resource, reason, expected: false });
+        }
         for (controller, key, decision) in preview.decisions() {
             report.keys += 1;
             let key = key.to_string();
-            let failure = |reason, retried| Failure {
-                controller: controller.clone(),
-                key: key.clone(),
-                reason,
-                retried,
-            };
+            let failure = |reason, retried| Failure { controller, key, reason, retried };
             match decision {
-                Decision::Nothing => {}
-                Decision::Plan(plan) => {
-                    self.add_plan(
-                        &mut report,
-                        &controller,
-                        &key,
-                        &Shown::new(&plan, &self.registry, &sensitive),
-                    );
-                }
+                Decision::Settled => {}
                 Decision::GaveUp(reason) => report.failures.push(failure(reason, false)),
                 Decision::Failed(reason) | Decision::Faulted(reason) => {
                     report.failures.push(failure(reason, true));
                 }
             }
         }
-        self.add_changes(&mut report, &sensitive).await;
+        for scene in preview.story().0 {
+            self.add_scene(&mut report, sandbox, &sensitive, &scene);
+        }
         report
     }
 
-    fn add_plan(&self, report: &mut Report, controller: &str, key: &str, shown: &Shown) {
-        let event = |when, event: &crate::plans::Told| PlannedEvent {
-            controller: controller.to_owned(),
-            key: key.to_owned(),
+    fn add_scene(&self, report: &mut Report, sandbox: &Sandbox, sensitive: &Sensitive, scene: &Scene) {
+        let shown = Shown::new(&scene.plan, &self.registry, sensitive);
+        let key = scene.key.to_string();
+        let event = |when, event: &Told, name: &str| PlannedEvent {
+            controller: scene.controller.clone(),
+            key: key.clone(),
             when,
-            event: event.clone(),
+            event: Told { message: fill_in(&event.message, name, ""), ..event.clone() },
         };
-        report.events.extend(shown.events.iter().map(|told| event("always", told)));
-        for (step, stage) in (1..).zip(&shown.steps) {
-            for act in &stage.actions {
-                report.events.extend(act.on_success.iter().map(|told| event("success", told)));
-                report.events.extend(act.on_failure.iter().map(|told| event("failure", told)));
-                report.actions.push(Planned {
-                    controller: controller.to_owned(),
-                    key: key.to_owned(),
-                    step,
-                    act: act.clone(),
-                    changes: None,
-                });
+        report.events.extend(shown.events.iter().map(|told| event("always", told, "")));
+        let acts = (1..)
+            .zip(&shown.steps)
+            .flat_map(|(step, stage)| stage.actions.iter().map(move |act| (step, act)));
+        for (place, (step, act)) in acts.enumerate() {
+            let Some((number, done)) = scene.done.get(&place) else { continue };
+            report.events.extend(act.on_success.iter().map(|told| event("success", told, &done.name)));
+            let mut act = act.clone();
+            if act.name.ends_with('*') {
+                act.name.clone_from(&done.name);
             }
+            let changes = done.version.and_then(|version| self.changes(&act, version, sandbox, sensitive));
+            report.actions.push(Planned {
+                number: *number,
+                follows: scene.follows.clone(),
+                controller: scene.controller.clone(),
+                key: key.clone(),
+                step,
+                act,
+                changes,
+            });
         }
     }
 
-    /// Fetches what is patched, and says what would change.
-    async fn add_changes(&self, report: &mut Report, sensitive: &Sensitive) {
-        let patched = |planned: &&mut Planned| matches!(planned.act.verb.as_str(), "patch" | "update");
-        let fetched = report.actions.iter_mut().filter(patched).take(FETCHED);
-        stream::iter(fetched)
-            .for_each_concurrent(TOGETHER, async |planned| {
-                planned.changes = self.changes(&planned.act, sensitive).await;
-            })
-            .await;
-    }
-
-    async fn changes(&self, act: &Act, sensitive: &Sensitive) -> Option<Vec<Change>> {
+    fn changes(
+        &self,
+        act: &Act,
+        version: u64,
+        sandbox: &Sandbox,
+        sensitive: &Sensitive,
+    ) -> Option<Vec<Change>> {
+        if !matches!(act.verb.as_str(), "patch" | "update") {
+            return None;
+        }
         let numbered = self.registry.all();
-        let info = numbered.iter().find(|info| {
-            let (group, version, resource) =
-                (info.group.clone(), info.version.clone(), info.resource.clone());
-            contract::display_name(&contract::GroupResource { group, version, resource }) == act.resource
-        })?;
-        let name = self.registry.name(info.number)?;
-        let path = object_path(&name, &act.namespace, &act.name, &act.subresource);
-        let headers = [(header::ACCEPT, "application/json")];
-        let fetched = self.api.send(Method::GET, &path, &headers, bytes::Bytes::new(), FETCH).await;
-        let fetched = fetched
-            .inspect_err(|error| {
-                tracing::debug!(object = join(&act.namespace, &act.name), %error, "its patch is shown as it is");
-            })
-            .ok()?;
-        let mut before: Value = serde_json::from_slice(&fetched.body).ok()?;
-        sensitive.redact(&name, &mut before);
-        changes(act, &before)
+        let name = numbered.iter().filter_map(|info| self.registry.name(info.number));
+        let name = name.into_iter().find(|name| contract::display_name(name) == act.resource)?;
+        let shown = |object: &Value| {
+            let mut object = object.clone();
+            sensitive.redact(&name, &mut object);
+            object
+        };
+        sandbox.with_written(version, |written| {
+            Some(changes(&shown(written.before.as_ref()?), &shown(&written.after)))
+        })?
     }
 }

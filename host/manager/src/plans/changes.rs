@@ -1,9 +1,7 @@
-//! What a patch changes, field by field.
+//! What a write changes, field by field.
 
 use serde::Serialize;
 use serde_json::Value;
-
-use super::Act;
 
 /// A field that changes. Neither value: nothing is known of the field.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -31,24 +29,16 @@ impl std::fmt::Display for Change {
     }
 }
 
-/// What an action changes of an object as it is now. None if that cannot be
-/// told without the API server: strategic patches and applies need its schemas.
-/// An object that does not fit a JSON patch is an error of the patch.
-pub fn changes(act: &Act, before: &Value) -> Option<Vec<Change>> {
-    let body = act.body.as_ref()?;
-    let mut after = before.clone();
-    match (act.verb.as_str(), act.patch_type.as_deref()) {
-        ("patch", Some("merge")) => json_patch::merge(&mut after, body),
-        ("patch", Some("json")) => {
-            let patch: json_patch::Patch = serde_json::from_value(body.clone()).ok()?;
-            json_patch::patch(&mut after, &patch).ok()?;
-        }
-        ("update", _) => after = body.clone(),
-        _ => return None,
-    }
+/// What differs between two states of an object, but for what the API server
+/// itself keeps count of.
+pub fn changes(before: &Value, after: &Value) -> Vec<Change> {
     let mut changes = Vec::new();
-    compare(String::new(), Some(before), Some(&after), &mut changes);
-    Some(changes)
+    compare(String::new(), Some(before), Some(after), &mut changes);
+    let counted = ["metadata.generation", "metadata.resourceVersion"];
+    changes.retain(|change| {
+        !counted.contains(&change.path.as_str()) && !change.path.starts_with("metadata.managedFields")
+    });
+    changes
 }
 
 fn compare(path: String, before: Option<&Value>, after: Option<&Value>, changes: &mut Vec<Change>) {

@@ -1,44 +1,41 @@
 //! What controllers would do to a cluster, found out without touching it.
 //!
-//! In: the reconciles of a manager whose gate withholds all writes. Out: a
-//! [`Report`]. Invariants: nothing is written, since plans end at the executor's
-//! check and the client itself refuses to send; it ends, since each key is
-//! settled by its first plan, or by failing a few times.
+//! In: the reconciles of a manager that works on a copy of the cluster (see
+//! [`Sandbox`]). Out: a [`Report`]. Invariants: nothing is written to the
+//! cluster; it ends, since writes are counted, and a key that goes on failing
+//! is settled.
 
+mod follow;
 mod report;
+mod sandbox;
+mod story;
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use parking_lot::Mutex;
 
+pub use follow::Watcher;
 pub use report::{Failure, NotRun, Planned, PlannedEvent, Report};
+pub use sandbox::Sandbox;
+pub(crate) use story::{Name, Ran, Scene, Story};
 
 use crate::{
-    contract::{Outcome, Plan, Request},
-    controller::{Follower, Loaded, Observer},
-    engine::Fault,
-    executor::{Executed, Pass, WriteGate},
+    executor::{Pass, WriteGate},
     key::Key,
-    store::Snapshot,
 };
 
 /// After so many tries a key that fails is taken to go on failing. The first
 /// few follow each other within milliseconds.
 const TRIES: u32 = 3;
 
-/// What one reconcile of a key came to.
+/// What the last reconcile of a key came to.
 #[derive(Clone, Debug)]
 pub(crate) enum Decision {
-    /// Nothing is to be done.
-    Nothing,
-    /// This is.
-    Plan(Arc<Plan>),
+    /// A plan, and it was carried out.
+    Settled,
     /// The module gave up until something changes.
     GaveUp(String),
     /// It failed and would be tried again.
@@ -54,82 +51,55 @@ struct Entry {
     failures: u32,
 }
 
-/// Collects what controllers decide. The observer and the gate of a manager that
-/// only plans.
-#[derive(Default)]
+/// Collects what controllers decide. The gate of a manager that only plans.
 pub struct Preview {
     decisions: Mutex<BTreeMap<String, BTreeMap<Key, Entry>>>,
+    ran: Mutex<Vec<Ran>>,
     /// Whether the caches hold all that they will.
     cached: AtomicBool,
+    most_writes: u64,
+    writes: AtomicU64,
+    /// Whether there would have been more.
+    stopped: AtomicBool,
 }
 
 impl WriteGate for Preview {
     fn admit(&self) -> Option<Pass> {
+        if self.writes.fetch_add(1, Ordering::Relaxed) < self.most_writes {
+            return Some(Pass::default());
+        }
+        self.stopped.store(true, Ordering::Release);
         None
     }
 
     fn may_write(&self) -> bool {
-        false
-    }
-
-    fn withholds(&self) -> bool {
-        true
-    }
-}
-
-/// [`Preview`] as an observer.
-pub struct Watcher(pub Arc<Preview>);
-
-impl Observer for Watcher {
-    fn begin(&self, loaded: &Arc<Loaded>, key: &Key) -> Option<Box<dyn Follower>> {
-        Some(Box::new(Following {
-            preview: self.0.clone(),
-            controller: loaded.module.manifest().name.clone(),
-            key: key.clone(),
-            decision: None,
-        }))
-    }
-}
-
-struct Following {
-    preview: Arc<Preview>,
-    controller: String,
-    key: Key,
-    decision: Option<Decision>,
-}
-
-impl Follower for Following {
-    fn asked(&mut self, _: &Request, _: &Snapshot) {}
-
-    fn answered(&mut self, _: &Request, result: &Result<Outcome, Fault>) {
-        self.decision = Some(match result {
-            Ok(Outcome::Plan(plan)) if plan.steps.is_empty() && plan.events.is_empty() => Decision::Nothing,
-            Ok(Outcome::Plan(plan)) => Decision::Plan(Arc::new(plan.clone())),
-            Ok(Outcome::Terminal(reason)) => Decision::GaveUp(reason.clone()),
-            Ok(Outcome::Retry(reason)) => Decision::Failed(reason.clone()),
-            // Replaced by what the next round comes to.
-            Ok(Outcome::Lookups(_)) => Decision::Failed("its lookups led to no plan".into()),
-            Err(fault @ Fault::Snapshot(_)) => Decision::Failed(fault.to_string()),
-            Err(fault) => Decision::Faulted(fault.to_string()),
-        });
-    }
-
-    fn carried_out(&mut self, executed: &Executed) {
-        if let Some(reason) = &executed.invalid {
-            self.decision = Some(Decision::Failed(format!("the plan cannot be carried out: {reason}")));
-        }
-    }
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        if let Some(decision) = self.decision.take() {
-            self.preview.note(&self.controller, &self.key, decision);
-        }
+        !self.is_stopped()
     }
 }
 
 impl Preview {
+    /// Tries so many writes at most.
+    pub fn new(most_writes: u64) -> Self {
+        Self {
+            decisions: Mutex::default(),
+            ran: Mutex::default(),
+            cached: AtomicBool::new(false),
+            most_writes,
+            writes: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+        }
+    }
+
+    /// How many writes are tried at most.
+    pub(crate) fn most_writes(&self) -> u64 {
+        self.most_writes
+    }
+
+    /// Whether there would have been more.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
     fn note(&self, controller: &str, key: &Key, decision: Decision) {
         let counts = matches!(decision, Decision::Failed(_)) && self.cached.load(Ordering::Acquire);
         let mut decisions = self.decisions.lock();
@@ -169,6 +139,11 @@ impl Preview {
         };
         decisions.iter().flat_map(of_one).collect()
     }
+
+    /// What was played so far: who follows from whom.
+    pub(crate) fn story(&self) -> Story {
+        Story::new(&self.ran.lock())
+    }
 }
 
 #[cfg(test)]
@@ -181,10 +156,10 @@ mod tests {
 
     #[test]
     fn a_key_that_goes_on_failing_is_settled_all_the_same() {
-        let preview = Preview::default();
+        let preview = Preview::new(1);
         let keys = [key("a"), key("b")];
         assert_eq!(preview.undecided("x", &keys), 2);
-        preview.note("x", &keys[0], Decision::Nothing);
+        preview.note("x", &keys[0], Decision::Settled);
         assert_eq!(preview.undecided("x", &keys), 1);
         // While something is still listed a failure may be for want of it.
         for _ in 0..10 {
@@ -198,5 +173,14 @@ mod tests {
         }
         preview.note("x", &keys[1], Decision::Faulted("trap".into()));
         assert_eq!(preview.undecided("x", &keys), 0);
+    }
+
+    #[test]
+    fn no_more_is_tried_than_was_asked_for() {
+        let preview = Preview::new(2);
+        assert!(preview.admit().is_some() && preview.admit().is_some());
+        assert!(preview.may_write(), "two are two");
+        assert!(preview.admit().is_none());
+        assert!(preview.is_stopped() && !preview.may_write());
     }
 }

@@ -14,9 +14,12 @@ pub struct Report {
     pub server: String,
     /// Whether everything was found out that there was to find out.
     pub complete: bool,
+    /// Why not, if it ended before all was at rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
     /// Keys that were reconciled.
     pub keys: usize,
-    /// What would be written, in the order in which a key would write it.
+    /// What would be written, each after what it follows from.
     pub actions: Vec<Planned>,
     /// Events that would be recorded.
     pub events: Vec<PlannedEvent>,
@@ -30,6 +33,11 @@ pub struct Report {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Planned {
+    /// Counts the actions, from 1 on.
+    pub number: usize,
+    /// Numbers of the actions that it follows from: the controller saw what they
+    /// had done. None: it follows from the cluster as it is.
+    pub follows: Vec<usize>,
     /// The controller.
     pub controller: String,
     /// The key it decided this for.
@@ -52,7 +60,7 @@ pub struct PlannedEvent {
     pub controller: String,
     /// The key it decided this for.
     pub key: String,
-    /// `always`, `success` or `failure`: which end of a write it belongs to.
+    /// `always`, or `success` if it tells of a write.
     pub when: &'static str,
     /// The event.
     #[serde(flatten)]
@@ -112,6 +120,7 @@ impl Report {
     /// For people: a line for each action, then what it changes.
     pub fn to_text(&self, events: bool) -> String {
         let mut text = String::new();
+        let number = self.actions.iter().map(|a| a.number.to_string().len()).max().unwrap_or_default();
         let width = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or_default();
         let controller = width(&mut self.actions.iter().map(|a| a.controller.len()));
         let key = width(&mut self.actions.iter().map(|a| a.key.len()));
@@ -119,7 +128,8 @@ impl Report {
             let act = &planned.act;
             let _ = write!(
                 text,
-                "{:controller$}  {:key$}  {:<6}  {}",
+                "{:>number$}  {:controller$}  {:key$}  {:<6}  {}",
+                planned.number,
                 planned.controller,
                 planned.key,
                 act.verb,
@@ -127,6 +137,9 @@ impl Report {
             );
             if let Some(kind) = act.patch_type.as_deref().filter(|kind| *kind != "merge") {
                 let _ = write!(text, "  ({kind} patch)");
+            }
+            if !planned.follows.is_empty() {
+                let _ = write!(text, "  (after {})", ranges(&planned.follows));
             }
             text.push('\n');
             match (&planned.changes, act.verb.as_str(), &act.body) {
@@ -145,18 +158,17 @@ impl Report {
         if events {
             for planned in &self.events {
                 let Told { about, kind, reason, message } = &planned.event;
-                let when = match planned.when {
-                    "always" => String::new(),
-                    when => format!(" on {when}"),
-                };
                 let _ = writeln!(
                     text,
-                    "{}  {}  event{when}  {about}: {kind} {reason}: {message}",
+                    "{}  {}  event  {about}: {kind} {reason}: {message}",
                     planned.controller, planned.key
                 );
             }
         }
         self.add_troubles(&mut text);
+        if let Some(stopped) = &self.stopped {
+            let _ = writeln!(text, "Not all was found out: {stopped}.");
+        }
         let controllers: std::collections::BTreeSet<_> = self.actions.iter().map(|a| &a.controller).collect();
         let _ = match self.actions.len() {
             0 => writeln!(text, "Nothing would be done ({} keys reconciled).", self.keys),
@@ -183,9 +195,26 @@ impl Report {
     }
 }
 
+/// Numbers in ascending order: `1-3, 7`.
+fn ranges(numbers: &[usize]) -> String {
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b);
+    let run = |run: &[usize]| match run {
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first}-{last}"),
+        [] => String::new(),
+    };
+    runs.map(run).collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_numbers_are_told_in_few_words() {
+        assert_eq!(ranges(&[1]), "1");
+        assert_eq!(ranges(&[1, 2, 3, 7, 9, 10]), "1-3, 7, 9-10");
+    }
 
     #[test]
     fn the_exit_code_tells_what_to_think_of_it() {

@@ -62,6 +62,8 @@ struct Entry {
     dirty: Dirty,
     /// When it is due without a wake.
     due: Option<Instant>,
+    /// Whether it was woken, and waits for `due` because of a backoff, quiet or rest.
+    held: bool,
     /// Until when it waits after a failure (or is slowed); `due` is never later.
     backoff_until: Option<Instant>,
     /// Until when wakes that do not come from the own object are held back.
@@ -88,6 +90,7 @@ impl Entry {
             place: Place::Idle,
             dirty: Dirty::default(),
             due: None,
+            held: false,
             backoff_until: None,
             quiet_until: None,
             rest_until: None,
@@ -118,6 +121,8 @@ pub struct Stats {
     pub taken: usize,
     /// Keys that wait for a time.
     pub delayed: usize,
+    /// Keys that were woken, and are held back for a while without having failed.
+    pub held: usize,
     /// Keys that failed and wait for their backoff.
     pub backing_off: usize,
     /// Wakes since the start.
@@ -264,6 +269,7 @@ impl Queue {
         let dirty = std::mem::take(&mut entry.dirty);
         entry.place = Place::Idle;
         entry.due = None;
+        entry.held = false;
         entry.backoff_until = None;
         entry.own_writes = finished.own_writes;
         let foreign_primary = dirty.gone || dirty.primary.is_some_and(|rv| !entry.own_writes.contains(&rv));
@@ -339,6 +345,7 @@ impl Queue {
             ready: inner.normal.len() + inner.low.len(),
             taken,
             delayed: inner.due.len(),
+            held: inner.entries.values().filter(|e| e.held && e.failures == 0).count(),
             backing_off: inner.entries.values().filter(|e| e.failures > 0).count(),
             adds: inner.adds,
             retries: inner.retries,

@@ -62,6 +62,7 @@ impl Inner {
             at = at.max(rest);
         }
         if at > now {
+            entry.held = true;
             self.schedule(key, at);
         } else {
             let priority = if cause == Cause::Bulk { Priority::Low } else { Priority::Normal };
@@ -83,6 +84,7 @@ impl Inner {
 
     pub(super) fn enqueue(&mut self, key: &Key, priority: Priority, now: Instant) {
         let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.held = false;
         if let Some(due) = entry.due.take() {
             self.due.remove(&(due, key.clone()));
         }

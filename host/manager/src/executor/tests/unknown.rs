@@ -74,7 +74,7 @@ async fn a_create_with_a_lost_answer_makes_one_object() {
     for (losses, does) in [(1, true), (2, true), (1, false), (2, false)] {
         let kit = Kit::new(keeper(losses, does, &[]));
         let executed = kit.act(kit.action("", create(json!({"generateName": "web-"})))).await;
-        assert_eq!((executed.failed, executed.writes), (does, 1), "{losses} {does}: {executed:?}");
+        assert_eq!((executed.failed, executed.done.len()), (does, 1), "{losses} {does}: {executed:?}");
         let names: std::collections::HashSet<String> = kit
             .asked
             .lock()
@@ -97,7 +97,7 @@ async fn a_create_that_never_gets_an_answer_is_looked_for() {
     let kit = Kit::new(keeper(3, true, &[]));
     let executed = kit.act(kit.action("", create(json!({"generateName": "web-"})))).await;
     assert_eq!((count(&kit, "POST"), count(&kit, "GET")), (3, 1));
-    assert!(executed.failed && executed.writes == 1, "it is there, but no answer said so: {executed:?}");
+    assert!(executed.failed && executed.done.len() == 1, "it is there, but no answer said so: {executed:?}");
 
     let kit = Kit::new(keeper(99, false, &[]));
     let executed = kit.act(kit.action("", create(json!({"generateName": "web-"})))).await;
