@@ -192,10 +192,7 @@ async fn what_is_left_unplayed_is_said() -> anyhow::Result<()> {
     let text = report.to_text(false);
     ensure!(!report.complete && report.exit_code() == 1, "{text}");
     ensure!((1..=5).contains(&report.actions.len()), "{text}");
-    ensure!(
-        text.contains("5 writes were tried, and there are more; allow more with --max-writes"),
-        "{text}"
-    );
+    ensure!(text.contains("5 writes were tried, and there are more; allow more with --max-writes"), "{text}");
     site.stop().await;
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, collections::HashMap, sync::Arc, time::Duration};
 
 use coxswain_localcluster::{
+    admission::CONSULTED,
     crd,
     rest::strategy::{Kind, StorageId},
 };
@@ -22,19 +23,6 @@ use crate::{
 const PAGE: usize = 500;
 /// How long a page may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// What an API server looks at when it checks a write to something else.
-const CHECKED_AGAINST: [(&str, &str); 9] = [
-    ("", "limitranges"),
-    ("", "namespaces"),
-    ("", "resourcequotas"),
-    ("", "services"),
-    ("networking.k8s.io", "ingressclasses"),
-    ("networking.k8s.io", "servicecidrs"),
-    ("node.k8s.io", "runtimeclasses"),
-    ("scheduling.k8s.io", "priorityclasses"),
-    ("storage.k8s.io", "storageclasses"),
-];
 
 /// What is here already.
 #[derive(Default)]
@@ -95,7 +83,7 @@ impl Sandbox {
                     self.brought.troubles.lock().insert(display_name(&named(&kind)), error.to_string());
                 }
             };
-            join_all(CHECKED_AGAINST.into_iter().filter_map(stored).map(bring)).await;
+            join_all(CONSULTED.into_iter().filter_map(stored).map(bring)).await;
         };
         self.brought.checked_against.get_or_init(all).await;
     }
