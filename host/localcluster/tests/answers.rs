@@ -14,7 +14,7 @@ fn json_of(body: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_conversion_webhook_would_convert_is_refused() {
+async fn what_no_conversion_webhook_converts_is_refused() {
     let running = start(|_| {}).await;
     let json_type = ["content-type: application/json"];
     let version = |name: &str, storage: bool| {
@@ -50,7 +50,7 @@ async fn what_a_conversion_webhook_would_convert_is_refused() {
     assert_eq!(reply.code, 500);
     let message = json_of(&reply.body)["message"].as_str().unwrap_or_default().to_owned();
     assert!(message.starts_with(
-        r#"conversion webhook for example.com/v1, Kind=Boat failed: Post "https://127.0.0.1:1/none?timeout=30s": "#
+        r#"conversion webhook for example.com/v1, Kind=Boat failed: Post "https://127.0.0.1:1/none?timeout=30s": dial tcp 127.0.0.1:1: connect: connection refused"#
     ), "{message}");
     assert_eq!(running.ask("GET", "/apis/example.com/v1/boats/a", &[], b"").await.code, 200);
 }

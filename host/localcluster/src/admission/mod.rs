@@ -87,12 +87,17 @@ pub fn mutate_create(ctx: &Ctx<'_>, kind: &Kind, object: &mut Value) -> Result<(
     Ok(())
 }
 
-/// Checks a new object against what the namespace allows; counts it.
+/// Checks a new object against what the namespace allows.
 pub fn validate_create(ctx: &Ctx<'_>, kind: &Kind, object: &Value) -> Result<(), Status> {
     limits::check(ctx, kind, object)?;
     if is(kind, "scheduling.k8s.io", "priorityclasses") {
         pods::one_default(ctx, kind, object)?;
     }
+    Ok(())
+}
+
+/// Counts a new object, after everybody else has let it pass.
+pub fn count_create(ctx: &Ctx<'_>, kind: &Kind, object: &Value) -> Result<(), Status> {
     if !ctx.namespace.is_empty() {
         quota::charge(ctx, kind, None, object)?;
     }
@@ -114,7 +119,7 @@ pub fn mutate_update(
     Ok(())
 }
 
-/// Checks a changed object; counts the difference.
+/// Checks a changed object.
 pub fn validate_update(
     ctx: &Ctx<'_>,
     kind: &Kind,
@@ -131,6 +136,11 @@ pub fn validate_update(
     if matches!(sub, "" | "resize") && is(kind, "", "persistentvolumeclaims") {
         storage::may_grow(ctx, kind, old, new)?;
     }
+    Ok(())
+}
+
+/// Counts the difference between two states of an object, after everybody else has let it pass.
+pub fn count_update(ctx: &Ctx<'_>, kind: &Kind, sub: &str, old: &Value, new: &Value) -> Result<(), Status> {
     if !ctx.namespace.is_empty() && matches!(sub, "" | "resize") {
         quota::charge(ctx, kind, Some(old), new)?;
     }

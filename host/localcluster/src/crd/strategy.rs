@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::columns::PrinterColumn;
-use super::conversion::ConversionWebhook;
+use super::conversion::{ConversionWebhook, Direction};
 use super::rules::Rules;
 use super::{Structural, embedded, validate};
 use crate::kinds::meta;
@@ -130,6 +130,10 @@ impl Custom {
         }
     }
 
+    fn converted(&self, object: &Value, direction: Direction) -> Option<Value> {
+        self.webhook.as_ref()?.converted(object, direction)
+    }
+
     fn check(&self, sub: &str, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
         // Stands for the path of the status, which messages leave out.
         const STATUS: &str = "\u{1}";
@@ -226,6 +230,9 @@ impl Strategy for Custom {
     }
 
     fn to_storage(&self, _kind: &Kind, mut object: Value) -> Value {
+        if let Some(converted) = self.converted(&object, Direction::ToStored) {
+            object = converted;
+        }
         if object.get("apiVersion").is_some() {
             set(&mut object, "apiVersion", self.stored_api_version.clone());
         }
@@ -233,6 +240,9 @@ impl Strategy for Custom {
     }
 
     fn from_storage(&self, _kind: &Kind, mut object: Value) -> Value {
+        if let Some(converted) = self.converted(&object, Direction::FromStored) {
+            object = converted;
+        }
         if object.get("apiVersion").is_some() {
             set(&mut object, "apiVersion", self.api_version.clone());
         }

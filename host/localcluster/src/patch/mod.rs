@@ -10,6 +10,7 @@ pub mod managed;
 mod show;
 pub mod strategic;
 
+pub(crate) use json::apply as apply_json;
 pub use managed::apply_ssa;
 
 use serde_json::Value;

@@ -6,6 +6,7 @@ use super::answer::{Answer, Object, Outcome};
 use super::{Call, Rest, draft_with, drop_type_meta, key, meta, meta_mut, meta_text};
 use crate::status::{FieldError, Status};
 use crate::storage::WriteError;
+use crate::webhook::{Admission, Operation};
 use crate::{admission, patch};
 
 /// Longest base of a generated name; five characters follow.
@@ -65,6 +66,10 @@ impl Rest {
                 }
             }
             admission::mutate_create(&ctx, kind, &mut object)?;
+            let asked = Admission { rest: self, ctx: &ctx, call, operation: Operation::Create, sent: None };
+            if mutate_unnamed(&asked, &mut object, generate)? {
+                admission::mutate_create(&ctx, kind, &mut object)?;
+            }
             kind.strategy.prepare_create(&ctx, &mut object)?;
             let name = meta_text(&object, "name").to_owned();
             let errors = kind.strategy.validate_create(&ctx, &object);
@@ -96,14 +101,18 @@ impl Rest {
                 if table.get(&key).is_some() {
                     return Err(taken());
                 }
-                admission::validate_create(&ctx, kind, &object)?;
+                admit_new(&asked, &object)?;
                 let outcome = Outcome::Object(Object::Value(object));
                 return Ok(Answer::ok(kind, outcome).with_code(201).with_warnings(ctx.warnings.into_inner()));
             }
             if table.get(&key).is_some() && !generate {
                 return Err(taken());
             }
-            admission::validate_create(&ctx, kind, &object)?;
+            if let Err(refusal) = admit_new(&asked, &object) {
+                kind.strategy.deleted(&object);
+                return Err(refusal);
+            }
+            self.check_storable(kind, &object)?;
             let stored_form = if kind.strategy.is_storage_version() {
                 object
             } else {
@@ -168,6 +177,29 @@ impl Rest {
             "metadata.namespace",
         ))
     }
+}
+
+/// Has webhooks change an object as it looks before the server has named it.
+fn mutate_unnamed(asked: &Admission<'_>, object: &mut Value, generated: bool) -> Result<bool, Status> {
+    let own: &[&str] =
+        if generated { &["uid", "creationTimestamp", "name"] } else { &["uid", "creationTimestamp"] };
+    let mut kept = Vec::new();
+    if let Some(meta) = meta_mut(object) {
+        kept.extend(own.iter().filter_map(|key| Some((*key, meta.remove(*key)?))));
+    }
+    let changed = asked.mutate(&Value::Null, object)?;
+    if let Some(meta) = meta_mut(object) {
+        kept.into_iter().for_each(|(key, value)| drop(meta.insert(key.into(), value)));
+    }
+    Ok(changed)
+}
+
+/// Asks everybody who may refuse a new object, and counts it.
+fn admit_new(asked: &Admission<'_>, object: &Value) -> Result<(), Status> {
+    let (ctx, kind) = (asked.ctx, &asked.call.kind);
+    admission::validate_create(ctx, kind, object)?;
+    asked.validate(&Value::Null, object)?;
+    admission::count_create(ctx, kind, object)
 }
 
 /// The namespace in a body must be that of the path, if there is one.

@@ -12,6 +12,7 @@ use super::strategy::{Kind, Propagation};
 use super::{Call, Rest, draft_after, finalizers, meta, meta_mut, meta_text};
 use crate::status::Status;
 use crate::storage::{Stored, WriteError};
+use crate::webhook::{Admission, Operation};
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
@@ -58,6 +59,14 @@ impl Rest {
         let kind = &call.kind;
         let old = current.value();
         check_preconditions(kind, &old, current.rv, options)?;
+        let mut ctx = self.ctx(call);
+        ctx.dry_run |= options.dry_run;
+        let asked = Admission { rest: self, ctx: &ctx, call, operation: Operation::Delete, sent: None };
+        if asked.is_needed() {
+            let shown = Object::Stored(current.clone()).value(kind);
+            asked.mutate(&shown, &mut Value::Null)?;
+            asked.validate(&shown, &Value::Null)?;
+        }
         let marked = meta(&old).contains_key("deletionTimestamp");
         let step = if kind.is_namespace() {
             self.namespace_step(&old, options)
@@ -107,7 +116,8 @@ impl Rest {
             Ok(outcome) => {
                 let unset = options.propagation.is_none() && options.orphan_dependents.is_none();
                 let warning = kind.strategy.unset_propagation_warning().filter(|_| unset);
-                let warnings = warning.map(str::to_owned).into_iter().collect();
+                let mut warnings: Vec<String> = warning.map(str::to_owned).into_iter().collect();
+                warnings.append(&mut ctx.warnings.borrow_mut());
                 Ok(Some(Answer::ok(kind, outcome).with_warnings(warnings)))
             }
             Err(WriteError::Moved) => Ok(None),

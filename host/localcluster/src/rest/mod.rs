@@ -239,6 +239,12 @@ impl Lookup for Rest {
         objects
     }
 
+    fn of_kind(&self, group: &str, kind: &str) -> Option<(String, bool)> {
+        let kinds = self.registry.kinds();
+        let found = kinds.all().iter().find(|k| k.group == group && k.kind == kind);
+        found.map(|kind| (kind.storage.plural.clone(), kind.namespaced))
+    }
+
     fn modify(
         &self,
         group: &str,

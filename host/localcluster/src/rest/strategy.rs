@@ -128,6 +128,10 @@ pub trait Lookup: Send + Sync {
     fn few(&self, group: &str, plural: &str) -> Arc<Vec<Value>> {
         Arc::new(self.list(group, plural, ""))
     }
+    /// The plural name of a kind in a group, and whether its objects live in namespaces.
+    fn of_kind(&self, _group: &str, _kind: &str) -> Option<(String, bool)> {
+        None
+    }
     /// Changes one object in place, atomically: `change` may be run again on a newer object.
     /// It returns false to leave the object alone. False if there is no such object.
     fn modify(

@@ -13,6 +13,7 @@ use super::update::{Change, check_name, uid_conflict};
 use super::{Call, Rest, body, draft, meta, meta_mut, meta_text};
 use crate::status::{FieldError, Status};
 use crate::storage::WriteError;
+use crate::webhook::{Admission, Operation};
 use crate::{admission, patch, schema};
 
 struct Plain;
@@ -207,6 +208,7 @@ impl Rest {
             pod["spec"]["nodeName"] = node.into();
             copy_annotations(binding, &mut pod);
             self.set_scheduled(&mut pod);
+            self.ask_about(call, ("", "v1", "Binding"), binding)?;
             if call.write.dry_run {
                 return Ok(created());
             }
@@ -219,6 +221,23 @@ impl Rest {
                 Err(_) => return Err(kind.not_found(&call.name)),
             }
         }
+    }
+
+    /// Asks those who may refuse what is sent to a subresource and stored nowhere.
+    fn ask_about(
+        &self,
+        call: &Call,
+        sent: (&'static str, &'static str, &'static str),
+        object: &Value,
+    ) -> Result<(), Status> {
+        let ctx = self.ctx(call);
+        let asked = Admission { rest: self, ctx: &ctx, call, operation: Operation::Create, sent: Some(sent) };
+        if !asked.is_needed() {
+            return Ok(());
+        }
+        let mut object = object.clone();
+        asked.mutate(&Value::Null, &mut object)?;
+        asked.validate(&Value::Null, &object)
     }
 
     fn set_scheduled(&self, pod: &mut Value) {
@@ -251,6 +270,7 @@ impl Rest {
         let table = self.table(&call.kind);
         let stored = table.get(&call.key()).ok_or_else(|| call.kind.not_found(&call.name))?;
         let pod = stored.value();
+        self.ask_about(call, ("policy", "v1", "Eviction"), eviction)?;
         admission::check_eviction(&self.ctx(call), &pod, options.dry_run)?;
         if !options.dry_run {
             self.mark_evicted(call)?;

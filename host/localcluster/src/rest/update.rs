@@ -12,6 +12,7 @@ use crate::admission;
 use crate::patch::{self, PatchOptions, PatchType};
 use crate::status::Status;
 use crate::storage::{Stored, WriteError};
+use crate::webhook::{Admission, Operation};
 
 /// Where the new object comes from.
 pub enum Change<'a> {
@@ -141,6 +142,10 @@ impl Rest {
         }
         self.check_grant(call, Some(&old), &new)?;
         admission::mutate_update(&ctx, kind, &call.sub, &old, &mut new)?;
+        let asked = Admission { rest: self, ctx: &ctx, call, operation: Operation::Update, sent: None };
+        if asked.mutate(&old, &mut new)? {
+            admission::mutate_update(&ctx, kind, &call.sub, &old, &mut new)?;
+        }
         keep_generation(&old, &mut new);
         kind.strategy.prepare_update(&ctx, &call.sub, &old, &mut new)?;
         keep_system_fields(&old, &mut new);
@@ -155,6 +160,8 @@ impl Rest {
         }
         self.check_signer(call, &old, &new)?;
         admission::validate_update(&ctx, kind, &call.sub, &old, &new)?;
+        asked.validate(&old, &new)?;
+        admission::count_update(&ctx, kind, &call.sub, &old, &new)?;
         let last_finalizer_gone = goes_with_update(kind, &old, &new);
         if !last_finalizer_gone && same_content(&old, &new) {
             let outcome = Outcome::Object(Object::Stored(current.clone()));
@@ -172,6 +179,7 @@ impl Rest {
             }
             gone.map(|_| Object::Value(new))
         } else {
+            self.check_storable(kind, &new)?;
             let stored_form =
                 if kind.strategy.is_storage_version() { new } else { kind.strategy.to_storage(kind, new) };
             table
