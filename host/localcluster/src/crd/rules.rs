@@ -5,9 +5,9 @@
 
 use std::fmt;
 
-use cel::{Context, Program};
 use serde_json::Value;
 
+use crate::expression::{Expression, Variables};
 use crate::kinds::value::{items, text};
 use crate::status::{FieldError, FieldReason};
 
@@ -16,13 +16,15 @@ struct Node {
     /// Steps from the root; None steps into every item.
     path: Vec<Option<String>>,
     rules: Vec<Rule>,
+    /// What the schema says it is.
+    of_type: String,
 }
 
 struct Rule {
     text: String,
-    program: Result<Program, String>,
+    expression: Expression,
     message: String,
-    message_expression: Option<Program>,
+    message_expression: Option<Expression>,
     reason: FieldReason,
     field_path: String,
     optional_old: bool,
@@ -54,7 +56,8 @@ impl Rules {
     fn collect(&mut self, schema: &Value, path: &mut Vec<Option<String>>) {
         let rules: Vec<Rule> = items(schema, "x-kubernetes-validations").iter().map(Rule::compile).collect();
         if !rules.is_empty() {
-            self.nodes.push(Node { path: path.clone(), rules });
+            let of_type = text(schema, "type").to_owned();
+            self.nodes.push(Node { path: path.clone(), rules, of_type });
         }
         for (key, property) in schema["properties"].as_object().into_iter().flatten() {
             path.push(Some(key.clone()));
@@ -88,7 +91,7 @@ impl Node {
     ) {
         let Some((step, rest)) = path.split_first() else {
             for rule in &self.rules {
-                rule.check(old, new, &at, out);
+                rule.check(old, new, &at, &self.of_type, out);
             }
             return;
         };
@@ -118,16 +121,15 @@ impl Node {
 
 impl Rule {
     fn compile(rule: &Value) -> Self {
-        let program = |text: &str| Program::compile(text).map_err(|e| e.to_string());
         let own = text(rule, "message");
         let source = text(rule, "rule");
         Self {
             text: source.to_owned(),
-            program: program(source),
+            expression: Expression::parse(source),
             message: if own.is_empty() { format!("failed rule: {source}") } else { own.to_owned() },
             message_expression: match text(rule, "messageExpression") {
                 "" => None,
-                expression => program(expression).ok(),
+                expression => Some(Expression::parse(expression)),
             },
             reason: match text(rule, "reason") {
                 "FieldValueForbidden" => FieldReason::Forbidden,
@@ -140,7 +142,12 @@ impl Rule {
         }
     }
 
-    fn check(&self, old: Option<&Value>, new: &Value, at: &str, out: &mut Vec<FieldError>) {
+    /// As messages name the rule: by its message, if it has one.
+    fn shown(&self) -> &str {
+        self.message.strip_prefix("failed rule: ").unwrap_or(&self.message)
+    }
+
+    fn check(&self, old: Option<&Value>, new: &Value, at: &str, of_type: &str, out: &mut Vec<FieldError>) {
         let transition = self.text.contains("oldSelf");
         if transition && old.is_none() && !self.optional_old {
             return;
@@ -150,24 +157,35 @@ impl Rule {
         } else {
             format!("{at}{}", self.field_path).trim_start_matches('.').to_owned()
         };
-        let mut context = Context::default();
-        let added = context.add_variable("self", new).is_ok()
-            && old.is_none_or(|old| context.add_variable("oldSelf", old).is_ok());
-        let failure = match &self.program {
-            _ if !added => Some("the object cannot be handed to the rule".to_owned()),
-            Err(error) => Some(format!("compilation failed: {error}")),
-            Ok(program) => match program.execute(&context) {
-                Ok(cel::Value::Bool(true)) => return,
-                Ok(cel::Value::Bool(false)) => None,
-                Ok(_) => Some("the rule is not a boolean".to_owned()),
-                Err(error) => Some(format!("rule evaluation error: {error}")),
-            },
-        };
-        let expressed = self.message_expression.as_ref().and_then(|m| match m.execute(&context) {
-            Ok(cel::Value::String(text)) => Some(text.to_string()),
+        let mut variables = Variables::new().with("self", new);
+        if let Some(old) = old {
+            variables = variables.with("oldSelf", old);
+        }
+        match self.expression.holds(&variables) {
+            Ok(true) => return,
+            Ok(false) => {}
+            Err(why) => {
+                let rule = self.shown();
+                let detail = if why.starts_with("no such overload") {
+                    format!(
+                        "'{why}': call arguments did not match a supported operator, function or macro signature for \
+                         rule: {rule}"
+                    )
+                } else {
+                    format!("{why} evaluating rule: {rule}")
+                };
+                // The rule is at fault, not the field that it blames.
+                let here = if at.is_empty() { "<nil>" } else { at };
+                out.push(FieldError::invalid(here, &of_type.into(), &detail));
+                return;
+            }
+        }
+        let expressed = self.message_expression.as_ref().and_then(|m| match m.evaluate(&variables) {
+            Ok(cel::Value::String(text)) => Some(text.trim().to_owned()),
             _ => None,
         });
-        let message = failure.or(expressed).unwrap_or_else(|| self.message.clone());
+        let expressed = expressed.filter(|text| !text.is_empty() && !text.contains('\n'));
+        let message = expressed.unwrap_or_else(|| self.message.clone());
         let words = match self.reason {
             FieldReason::Forbidden => "Forbidden",
             FieldReason::Required => "Required value",
@@ -177,10 +195,16 @@ impl Rule {
         // Plain values are shown, unless the reason speaks of their absence.
         let plain = matches!(new, Value::String(_) | Value::Number(_) | Value::Bool(_));
         let shown = match self.reason {
-            FieldReason::Invalid | FieldReason::Duplicate if plain => format!("{new}: "),
+            FieldReason::Invalid if plain => format!("{new}: "),
             _ => String::new(),
         };
-        out.push(FieldError::raw(self.reason, field, format!("{words}: {shown}{message}")));
+        // A duplicate is told by its value alone.
+        let said = match self.reason {
+            FieldReason::Duplicate if plain => format!("{words}: {new}"),
+            FieldReason::Duplicate => words.to_owned(),
+            _ => format!("{words}: {shown}{message}"),
+        };
+        out.push(FieldError::raw(self.reason, field, said));
     }
 }
 

@@ -3,6 +3,8 @@
 //! In: the text of an expression, and variables as JSON. Out: what it comes to, or why it comes to nothing, in the words
 //! of the real server.
 
+mod functions;
+
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
@@ -61,6 +63,7 @@ impl Expression {
     pub(crate) fn evaluate(&self, variables: &Variables) -> Result<cel::Value, String> {
         let program = self.program.as_ref().map_err(Clone::clone)?;
         let mut context = Context::with_env(ENVIRONMENT.clone());
+        functions::add(&mut context);
         for (name, value) in &variables.0 {
             context.add_variable_from_value(name.as_str(), value.clone());
         }
@@ -81,6 +84,7 @@ fn words(error: &ExecutionError) -> String {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
         ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+        ExecutionError::IndexOutOfBounds(cel::Value::Int(index)) => format!("index out of bounds: {index}"),
         ExecutionError::Overflow(..) => "integer overflow".to_owned(),
         ExecutionError::FunctionError { message, .. } => message.clone(),
         ExecutionError::NoSuchOverload(_) => "no such overload".to_owned(),
@@ -124,8 +128,16 @@ mod tests {
             ("object.s.lowerAscii() == 'ab' && 'x' in object.l", Ok(true)),
             ("has(object.z)", Ok(false)),
             ("object.z == 1", Err("no such key: z")),
+            ("object.l[5] == 'x'", Err("index out of bounds: 5")),
             ("object.a / 0 == 1", Err("division by zero")),
             ("object.a % 0 == 1", Err("modulus by zero")),
+            ("object.l.isSorted() && ['b', 'a'].isSorted() == false", Ok(true)),
+            ("[1, 3, 2].sum() == 6 && [1, 3, 2].max() == 3 && [1, 3, 2].min() == 1", Ok(true)),
+            ("'abc123'.find('[0-9]+') == '123' && '1a2'.findAll('[0-9]') == ['1', '2']", Ok(true)),
+            ("quantity('1Gi') == quantity('1024Mi') && quantity('1').isLessThan(quantity('2'))", Ok(true)),
+            ("quantity('1').add(quantity('1500m')).compareTo(quantity('2500m')) == 0", Ok(true)),
+            ("quantity('2k').asInteger() == 2000 && isQuantity('x') == false", Ok(true)),
+            ("quantity('zz').isInteger()", Err(crate::schema::quantity::BAD_QUANTITY)),
             ("object.a", Err("cel expression must evaluate to a bool")),
         ] {
             let found = Expression::parse(text).holds(&variables);
