@@ -107,10 +107,34 @@ fn verdict(api: &InProcess, api_service: &Value) -> (&'static str, &'static str,
         return ("False", "ServiceNotFound", format!("service/{name} in {namespace:?} is not present"));
     };
     let port = reference["port"].as_i64().unwrap_or(443);
-    let external = text(&service["spec"], "type") == "ExternalName";
-    if !external && !items(&service["spec"], "ports").iter().any(|p| p["port"] == port) {
-        let message = format!("service/{name} in {namespace:?} is not listening on port {port}");
-        return ("False", "ServicePortError", message);
+    if text(&service["spec"], "type") != "ExternalName" {
+        let ports = items(&service["spec"], "ports");
+        let Some(port) = ports.iter().find(|p| p["port"] == port) else {
+            let message = format!("service/{name} in {namespace:?} is not listening on port {port}");
+            return ("False", "ServicePortError", message);
+        };
+        let slices = Lookup::list(&**api.rest(), "discovery.k8s.io", "endpointslices", namespace);
+        let mut slices = slices
+            .iter()
+            .filter(|s| s["metadata"]["labels"]["kubernetes.io/service-name"] == name)
+            .peekable();
+        if slices.peek().is_none() {
+            let message = format!("cannot find endpointslices for service/{name} in {namespace:?}");
+            return ("False", "EndpointsNotFound", message);
+        }
+        let port_name = text(port, "name");
+        let serves = |slice: &Value| {
+            items(slice, "ports").iter().any(|p| text(p, "name") == port_name && p["port"].is_number())
+                && items(slice, "endpoints")
+                    .iter()
+                    .any(|e| !items(e, "addresses").is_empty() && e["conditions"]["ready"] != false)
+        };
+        if !slices.any(serves) {
+            let message = format!(
+                "endpointslices for service/{name} in {namespace:?} have no addresses with port name {port_name:?}"
+            );
+            return ("False", "MissingEndpoints", message);
+        }
     }
     let message = "this server does not pass requests on to other API servers".to_owned();
     ("False", "FailedDiscoveryCheck", message)

@@ -7,8 +7,11 @@ use serde_json::{Value, json};
 use super::meta::invalid_all;
 use super::names;
 use super::spec::{Spec, StatusMeta};
-use super::value::{child, fill, flag, int, present, text};
+use super::value::{child, fill, flag, int, items, present, text};
 use crate::status::FieldError;
+use crate::table::{AGE, Column, Columns, NAME, age, column, name};
+
+const COLUMNS: &[Column] = &[NAME, column("Service"), column("Available"), AGE];
 
 pub(super) fn spec() -> Spec {
     Spec {
@@ -20,6 +23,23 @@ pub(super) fn spec() -> Spec {
             }
         },
         validate,
+        columns: Columns::Own(COLUMNS, |object, now| {
+            let service = &object["spec"]["service"];
+            let served = match service.is_object() {
+                true => format!("{}/{}", text(service, "namespace"), text(service, "name")),
+                false => "Local".to_owned(),
+            };
+            let conditions = items(&object["status"], "conditions").iter();
+            let known = conditions.clone().find(|c| text(c, "type") == "Available");
+            let available = known.map_or_else(
+                || "Unknown".to_owned(),
+                |c| match text(c, "status") {
+                    "True" => "True".to_owned(),
+                    status => format!("{status} ({})", text(c, "reason")),
+                },
+            );
+            vec![name(object), json!(served), json!(available), age(object, now)]
+        }),
         ..Spec::new()
     }
 }
