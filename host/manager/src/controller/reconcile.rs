@@ -253,7 +253,10 @@ impl Controller {
 
     /// The module itself is at fault.
     fn struck(&self, loaded: &Loaded, key: &Key, reason: String) -> Settled {
-        self.struck.lock().insert(key.clone());
+        // What a version does that has been replaced meanwhile is no excuse for the one in its place.
+        if std::ptr::eq(loaded, &*self.version_for(key)) {
+            self.struck.lock().insert(key.clone());
+        }
         loaded.probation.strike(key, &reason);
         self.failed(key, reason)
     }

@@ -86,7 +86,7 @@ impl Policies {
             }
             Err(source) => {
                 state.text = None;
-                Err(PolicyError::Read { path: path.clone(), source })
+                Err(PolicyError::Read { path: path.clone(), reason: source })
             }
         };
         match read {

@@ -28,12 +28,12 @@ pub struct Policy {
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     /// The file cannot be read.
-    #[error("cannot read the policy {path}: {source}")]
+    #[error("cannot read the policy {path}: {reason}")]
     Read {
         /// The file.
         path: PathBuf,
         /// Why not.
-        source: std::io::Error,
+        reason: std::io::Error,
     },
     /// It is not understood.
     #[error("the policy {path} is not valid: {reason}")]
@@ -62,7 +62,7 @@ impl Policy {
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Self, PolicyError> {
         let text = std::fs::read_to_string(path)
-            .map_err(|source| PolicyError::Read { path: path.to_owned(), source })?;
+            .map_err(|source| PolicyError::Read { path: path.to_owned(), reason: source })?;
         Self::parse(&text).map_err(|reason| PolicyError::Invalid { path: path.to_owned(), reason })
     }
 

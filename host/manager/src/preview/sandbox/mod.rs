@@ -123,7 +123,7 @@ impl Sandbox {
         if let Way::Unknown = way_taken {
             // A custom resource is known once its definition is here.
             if let Err(error) = self.bring_definitions().await {
-                return Ok(refusal(&error));
+                return refusal(&error);
             }
             way_taken = way(&head.method, head.uri.path(), find);
         }
@@ -133,15 +133,15 @@ impl Sandbox {
                 if !(event && writes)
                     && let Err(error) = self.bring(&kind).await
                 {
-                    return Ok(refusal(&error));
+                    return refusal(&error);
                 }
                 if writes {
                     self.bring_checked_against().await;
                 }
                 self.serve(head, body).await
             }
-            Way::Cluster => Ok(self.pass_on(head.method, &path, &head.headers, body).await),
-            Way::Unknown if !writes => Ok(self.pass_on(head.method, &path, &head.headers, body).await),
+            Way::Cluster => self.pass_on(head.method, &path, &head.headers, body).await,
+            Way::Unknown if !writes => self.pass_on(head.method, &path, &head.headers, body).await,
             Way::Unknown | Way::Nowhere => {
                 let what = format!("{} {path}: a plan cannot play this, and does not send it", head.method);
                 Ok(failure(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", &what))
@@ -204,12 +204,18 @@ impl Sandbox {
     }
 
     /// Has the cluster answer; its client sends nothing but reads.
-    async fn pass_on(&self, method: Method, path: &str, headers: &http::HeaderMap, body: Bytes) -> Answer {
+    async fn pass_on(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &http::HeaderMap,
+        body: Bytes,
+    ) -> Result<Answer, BoxError> {
         let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
         if method == Method::GET {
             let opened = self.cluster.open(path, accept.unwrap_or("application/json"), PASSED_ON).await;
             return match opened {
-                Ok(response) => response.map(|body| body.map_err(BoxError::from).boxed_unsync()),
+                Ok(response) => Ok(response.map(|body| body.map_err(BoxError::from).boxed_unsync())),
                 Err(error) => refusal(&error),
             };
         }
@@ -219,7 +225,7 @@ impl Sandbox {
                 let mut response = Response::new(whole(answered.body));
                 *response.status_mut() = answered.status;
                 *response.headers_mut() = answered.headers;
-                response
+                Ok(response)
             }
             Err(error) => refusal(&error),
         }
@@ -230,15 +236,13 @@ fn whole(bytes: Bytes) -> UnsyncBoxBody<Bytes, BoxError> {
     Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
 }
 
-/// What the cluster refused, or could not answer, in the form of its answer.
-fn refusal(error: &ApiError) -> Answer {
-    let failure = &error.failure;
-    let status = u16::try_from(failure.status).ok().and_then(|code| StatusCode::from_u16(code).ok());
-    self::failure(
-        status.filter(|status| status.as_u16() >= 400).unwrap_or(StatusCode::GATEWAY_TIMEOUT),
-        &failure.reason,
-        &failure.message,
-    )
+/// What the cluster refused, in the form of its answer; no answer is none here either.
+fn refusal(error: &ApiError) -> Result<Answer, BoxError> {
+    let refused = &error.failure;
+    match u16::try_from(refused.status).ok().and_then(|code| StatusCode::from_u16(code).ok()) {
+        Some(status) if status.as_u16() >= 400 => Ok(failure(status, &refused.reason, &refused.message)),
+        _ => Err(refused.message.clone().into()),
+    }
 }
 
 fn failure(status: StatusCode, reason: &str, message: &str) -> Answer {
