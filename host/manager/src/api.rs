@@ -4,10 +4,12 @@
 //! and more become a [`Failure`] in the contract's form; so do requests that
 //! got no answer, with status 0.
 
+mod refused;
+
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU16, Ordering},
+        atomic::{AtomicU8, Ordering},
     },
     time::Duration,
 };
@@ -17,6 +19,7 @@ use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use kube::client::Body;
 
+use self::refused::Refused;
 use crate::{
     connect::NotAfter,
     contract::{Cause, Failure, GroupResource},
@@ -115,8 +118,8 @@ pub struct ApiClient {
     read_only: bool,
     /// Whose tokens go with each request, if not the kube client knows them.
     account: Option<Arc<Account>>,
-    /// The refusal that was last told of: 401, 403, or 0 for none.
-    told: Arc<AtomicU16>,
+    /// Kinds of refusals that were told of, as bits of [`Refused`].
+    told: Arc<AtomicU8>,
     metrics: Option<Arc<ClientMetrics>>,
 }
 
@@ -159,27 +162,19 @@ impl ApiClient {
     }
 
     /// Says once who is refused what, since whoever runs the manager can mend it.
-    fn tell(&self, status: StatusCode, what: &str, message: &str) {
-        let refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        if !refusal {
-            if status.is_success() && self.told.load(Ordering::Relaxed) == 401 {
-                self.told.store(0, Ordering::Relaxed);
-            }
-            return;
-        }
-        if self.told.swap(status.as_u16(), Ordering::Relaxed) == status.as_u16() {
+    fn tell(&self, what: &str, failure: &Failure) {
+        let Some(refused) = Refused::of(failure) else { return };
+        let bit = refused as u8;
+        if self.told.fetch_or(bit, Ordering::Relaxed) & bit != 0 {
             return;
         }
         let client = self.user_agent.to_str().unwrap_or_default();
-        if status == StatusCode::UNAUTHORIZED {
-            tracing::warn!(client, what, "the API server does not accept our credentials (401): {message}");
-        } else {
-            tracing::warn!(
-                client,
-                what,
-                "the API server forbids a request (403): {message}; `coxswain rbac` prints the roles that the modules need"
-            );
-        }
+        tracing::warn!(client, what, "{}", refused.text(&failure.message));
+    }
+
+    /// Credentials are accepted: should they not be again, that is news.
+    fn accepted(&self) {
+        self.told.fetch_and(!(Refused::Credentials as u8), Ordering::Relaxed);
     }
 
     async fn ask(&self, mut request: Request<Body>) -> Result<http::Response<Body>, ApiError> {
@@ -240,10 +235,10 @@ impl ApiClient {
             sent.read(body.len());
             if parts.status.as_u16() >= 400 {
                 let error = refusal(parts.status, &parts.headers, &body);
-                self.tell(parts.status, &what, &error.failure.message);
+                self.tell(&what, &error.failure);
                 Err(error)
             } else {
-                self.tell(parts.status, &what, "");
+                self.accepted();
                 Ok(Response { status: parts.status, headers: parts.headers, body })
             }
         };
@@ -278,7 +273,7 @@ impl ApiClient {
         let (parts, body) = response.into_parts();
         let body = body.collect().await.map_err(|e| ApiError::no_answer(describe(&e)))?.to_bytes();
         let error = refusal(parts.status, &parts.headers, &body);
-        self.tell(parts.status, &format!("GET {path}"), &error.failure.message);
+        self.tell(&format!("GET {path}"), &error.failure);
         Err(error)
     }
 }
