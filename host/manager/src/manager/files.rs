@@ -83,6 +83,14 @@ impl Files {
         Some((file.hash.clone(), file.reason.clone().unwrap_or_default(), file.since))
     }
 
+    /// Lifts the ban on the newest content of a file if that is `runs`, which
+    /// runs again; whether it is.
+    pub fn restore(&mut self, path: &Path, runs: &str) -> bool {
+        let Some(file) = self.current(path, runs) else { return false };
+        file.banned = None;
+        true
+    }
+
     /// The file, if its newest content is still this.
     pub fn current(&mut self, path: &Path, hash: &str) -> Option<&mut File> {
         self.files.get_mut(path).filter(|file| file.hash == hash)
@@ -187,5 +195,24 @@ impl Files {
     /// All modules that were loaded.
     pub fn modules(&self) -> impl Iterator<Item = &Module> {
         self.files.values().filter_map(|file| file.module.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_that_runs_again_is_not_refused_any_more() {
+        let (mut files, path, now) = (Files::default(), Path::new("a.wasm"), jiff::Timestamp::UNIX_EPOCH);
+        assert!(files.found(path, "a", now));
+        files.advance(path, Stage::RolledBack, Some("bad".into()), now);
+        assert!(files.refused(path).is_some() && !files.found(path, "a", now));
+        assert!(!files.restore(path, "b"), "another version runs");
+        assert!(files.refused(path).is_some());
+        assert!(files.restore(path, "a"));
+        files.advance(path, Stage::Live, None, now);
+        assert!(files.refused(path).is_none() && files.refusals(Path::new(".")).is_empty());
+        assert!(files.found(path, "a", now), "it may be read again");
     }
 }

@@ -428,6 +428,16 @@ impl Manager {
         self.controllers.lock().get(name).map(|one| one.controller.clone())
     }
 
+    /// A controller that runs, by its name or an alias.
+    pub fn called(&self, name: &str) -> Option<Arc<Controller>> {
+        let controllers = self.controllers.lock();
+        let has_alias = |one: &&Running| {
+            one.controller.current().module.manifest().aliases.iter().any(|alias| alias == name)
+        };
+        let one = controllers.get(name).or_else(|| controllers.values().find(has_alias));
+        one.map(|one| one.controller.clone())
+    }
+
     /// How many modules came to each stage.
     pub fn stages(&self) -> &StageCounts {
         &self.stages

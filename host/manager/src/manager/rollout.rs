@@ -194,26 +194,41 @@ impl Manager {
                 tracing::info!(controller = name, version = manifest.version, hash, "options taken over");
             }
             Origin::Rollback { reason, reply } => {
-                let refused = self.files.lock().refused(&path);
-                if let Some((refused, why, at)) = refused {
-                    let (file, runs) = (path.clone(), controller.current().module.hash().to_owned());
-                    self.rollbacks.keep(&RolledBack { file, refused, runs, reason: why, at });
-                }
+                let runs = controller.current().module.hash().to_owned();
+                let refused = self.refused_instead(&path, &name, runs, &old_module);
                 controller.counters().rollbacks.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(
                     controller = name, file = %path.display(), old_version, old_hash, version = manifest.version, hash,
-                    reason, took = ?took, "controller rolled back; the version it was rolled back from is refused until its file changes"
+                    reason, took = ?took, "controller rolled back; {refused}"
                 );
                 if let Some(reply) = reply {
-                    let said = format!(
-                        "{name} runs version {} ({hash}) again; {old_version} ({old_hash}) is refused until {} changes",
-                        manifest.version,
-                        path.display()
-                    );
-                    let _ = reply.send(Ok(said));
+                    let _ = reply.send(Ok(format!(
+                        "{name} runs version {} ({hash}) again; {refused}",
+                        manifest.version
+                    )));
                 }
             }
         }
+    }
+
+    /// What becomes of the content of a controller's file after a rollback, for
+    /// people: it is refused, and that is remembered, unless it is what runs now.
+    fn refused_instead(&self, path: &Path, name: &str, runs: String, old: &Module) -> String {
+        let file = path.display();
+        if self.files.lock().restore(path, &runs) {
+            self.rollbacks.forget(path);
+            self.advance(path, Stage::Live, None);
+            self.set_runs(path, Some(name.to_owned()));
+            return format!("it is what {file} holds");
+        }
+        let Some((refused, reason, at)) = self.files.lock().refused(path) else {
+            return format!("newer content of {file} is on its way");
+        };
+        // Steps further back leave the file's content behind, and not what ran last.
+        let what = if refused == old.hash() { old.manifest().version.as_str() } else { "the content" };
+        let said = format!("{what} ({}) is refused until {file} changes", short(&refused));
+        self.rollbacks.keep(&RolledBack { file: path.to_owned(), refused, runs, reason, at });
+        said
     }
 
     /// Lets keys under way finish and takes no others; then the candidate goes
@@ -268,11 +283,7 @@ impl Manager {
     }
 
     pub(super) fn on_rollback(self: &Arc<Self>, name: &str, reply: oneshot::Sender<Result<String, String>>) {
-        let named = self.controllers.lock().values().find_map(|one| {
-            let manifest = one.controller.current().module.manifest().clone();
-            manifest.aliases.iter().any(|alias| alias == name).then(|| one.controller.clone())
-        });
-        let Some(controller) = self.controller(name).or(named) else {
+        let Some(controller) = self.called(name) else {
             let all: Vec<_> = self.controllers.lock().keys().cloned().collect();
             let _ = reply.send(Err(format!("no controller {name:?} runs; there are {}", all.join(", "))));
             return;

@@ -17,10 +17,10 @@ pub(super) fn all(manager: &Arc<Manager>) -> Value {
     json!({"controllers": manager.status().controllers})
 }
 
-/// One controller: its keys that are not at rest, and what its last reconciles
+/// One controller, by its name or an alias: its keys that are not at rest, and what its last reconciles
 /// came to. `?key=namespace/name` asks for one key, `?limit=` for more of them.
 pub(super) fn one(manager: &Arc<Manager>, name: &str, query: &str) -> Option<Value> {
-    let controller = manager.controller(name)?;
+    let controller = manager.called(name)?;
     let limit = values(query, "limit").pop().and_then(|limit| limit.parse().ok()).unwrap_or(SHOWN).min(MOST);
     let wanted = values(query, "key").pop();
     let keys = controller
