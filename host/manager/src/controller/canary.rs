@@ -49,7 +49,7 @@ impl CanaryStatus {
     pub fn summary(&self) -> String {
         let hash = self.hash.get(..12).unwrap_or(&self.hash);
         format!(
-            "{} ({hash}): has {}% of the keys and {} reconciles, goes live at {}",
+            "{} ({hash}): has {}% of the keys and {} reconciles, goes live at {:.0}",
             self.version, self.percent, self.reconciles, self.until
         )
     }

@@ -208,20 +208,22 @@ impl<'a> Run<'a> {
             }
         };
         let error = match &ending {
-            Ending::Done(_) => String::new(),
+            Ending::Done(_) => None,
             Ending::Unheard(_, failure) => {
-                format!("took effect, but the answer was lost: {}", failure.message)
+                Some(format!("took effect, but the answer was lost: {}", failure.message))
             }
-            Ending::Failed(failure) => format!("{} {}: {}", failure.status, failure.reason, failure.message),
-            Ending::Unknown(reason) => format!("unknown: {reason}"),
-            Ending::Halted => "not sent: this process does not lead".to_owned(),
+            Ending::Failed(failure) => {
+                Some(format!("{} {}: {}", failure.status, failure.reason, failure.message))
+            }
+            Ending::Unknown(reason) => Some(format!("unknown: {reason}")),
+            Ending::Halted => Some("not sent: this process does not lead".to_owned()),
         };
         tracing::info!(
             controller = shared.config.controller,
             key = %self.key,
             verb = rbac_verb(&action.verb),
             resource = shown,
-            subresource = action.subresource,
+            subresource = (!action.subresource.is_empty()).then_some(action.subresource.as_str()),
             object = format_args!("{}/{name}", action.namespace),
             no_op = acted.no_op,
             error,

@@ -89,7 +89,7 @@ impl Status {
     pub fn to_text(&self) -> String {
         use std::fmt::Write;
         let mut text = String::new();
-        let _ = writeln!(text, "coxswain {} at {}, since {}", self.version, self.server, self.started);
+        let _ = writeln!(text, "coxswain {} at {}, since {:.0}", self.version, self.server, self.started);
         for lease in &self.leases {
             let role = match lease.role {
                 Role::Candidate => "has not seen the lease yet",
@@ -142,7 +142,7 @@ impl Status {
                 0 => String::new(),
                 times => format!(", rolled back {times}"),
             };
-            let _ = writeln!(text, "    since {}, swapped {} times{rolled_back}", c.since, c.swaps);
+            let _ = writeln!(text, "    since {:.0}, swapped {} times{rolled_back}", c.since, c.swaps);
             if !c.leads {
                 let _ = writeln!(text, "    stands by");
             }
@@ -171,7 +171,7 @@ impl Status {
                 let _ = writeln!(text, "    waits for {}", c.waiting_for.join(", "));
             }
             if let Some(error) = &c.last_error {
-                let _ = writeln!(text, "    last error, {} at {}: {}", error.key, error.at, error.reason);
+                let _ = writeln!(text, "    last error, {} at {:.0}: {}", error.key, error.at, error.reason);
             }
         }
         if let Some(trouble) = &self.trouble {
@@ -203,8 +203,13 @@ impl Status {
         }
         for module in self.modules.iter().filter(|module| !module.stage.is_settled()) {
             let hash = module.hash.get(..12).unwrap_or(&module.hash);
-            let _ =
-                writeln!(text, "\n{}: {} ({hash}), since {}", module.stage.name(), module.file, module.since);
+            let _ = writeln!(
+                text,
+                "\n{}: {} ({hash}), since {:.0}",
+                module.stage.name(),
+                module.file,
+                module.since
+            );
         }
         for module in self.modules.iter().filter(|module| module.stage == Stage::Live) {
             if let Some(reason) = &module.reason {

@@ -50,13 +50,32 @@ pub(super) fn flagz(flags: &BTreeMap<String, String>) -> Response {
     text(format!("\n{COMPONENT} flagz\n{WARNING}\n\n{lines}"))
 }
 
+/// A duration without what is less than a second.
+fn seconds(whole: jiff::SignedDuration) -> jiff::SignedDuration {
+    jiff::SignedDuration::from_secs(whole.as_secs())
+}
+
 pub(super) fn statusz(manager: &Manager) -> Response {
     let started = manager.started();
-    let up = manager.now().duration_since(started);
+    let up = seconds(manager.now().duration_since(started));
     let version = crate::version::version();
     text(format!(
-        "\n{COMPONENT} statusz\n{WARNING}\n\nStarted: {started}\nUp: {up:#}\nBinary version: {}\nPaths: {}\n",
+        "\n{COMPONENT} statusz\n{WARNING}\n\nStarted: {started:.0}\nUp: {up:#}\nBinary version: {}\nPaths: {}\n",
         version.git_version,
         PATHS.join(" "),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_it_runs_is_told_in_seconds() {
+        let up = seconds(jiff::SignedDuration::new(170, 475_056_240));
+        assert_eq!(format!("{up:#}"), "2m 50s");
+        assert_eq!(format!("{:#}", seconds(jiff::SignedDuration::from_millis(900))), "0s");
+        let started = jiff::Timestamp::new(0, 999_999_999).unwrap();
+        assert_eq!(format!("{started:.0}"), "1970-01-01T00:00:00Z");
+    }
 }
