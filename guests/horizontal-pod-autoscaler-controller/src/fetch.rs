@@ -32,6 +32,14 @@ pub fn of_custom(mut failure: Failure) -> Failure {
     failure
 }
 
+/// The failure of an API of which client-go asks for a resource: where there is no such API, it says what was asked for.
+pub fn of_api(mut failure: Failure, resource: &str) -> Failure {
+    if !is_served(&failure) {
+        failure.message = format!("the server could not find the requested resource (get {resource})");
+    }
+    failure
+}
+
 /// A part of a query, escaped.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);

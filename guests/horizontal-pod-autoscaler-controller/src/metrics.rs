@@ -170,6 +170,14 @@ impl<'a> Metric<'a> {
         matches!(self.kind(), "Pods" | "Object")
     }
 
+    /// What its API calls the resource that is asked for.
+    fn asked_for(&self) -> String {
+        match self.kind() {
+            "External" => format!("{}.external.metrics.k8s.io", self.name()),
+            _ => "pods.metrics.k8s.io".to_owned(),
+        }
+    }
+
     /// The failure in the words of its kind.
     fn fault(&self, message: String) -> Fault {
         let name = self.name();
@@ -250,13 +258,14 @@ fn ask(ctx: &Ctx<'_>, metrics: &[Metric<'_>], judge: &Judge<'_>) -> Result<Answe
         })
         .collect();
     let found_older = fetch_all(ctx, older.iter().flatten())?;
-    let answers = paths.into_iter().zip(older).map(|(path, older)| {
+    let answers = paths.into_iter().zip(older).zip(metrics).map(|((path, older), metric)| {
         let path = path?;
         let newer = found[&path].clone();
         Ok(match older.map(|older| found_older[&older].clone()) {
             Some(Err(older)) if !fetch::is_served(&older) => newer.map_err(fetch::of_custom),
             Some(older) => older,
-            None => newer,
+            None if metric.is_custom() => newer,
+            None => newer.map_err(|failure| fetch::of_api(failure, &metric.asked_for())),
         })
     });
     Ok(answers.collect())

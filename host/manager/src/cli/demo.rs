@@ -37,13 +37,7 @@ pub fn main(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
 
 async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     let gates = args.manager.startup.gates()?;
-    let controllers_dir = args.controllers_dir.clone().unwrap_or_else(super::default_controllers_dir);
-    if !controllers_dir.is_dir() {
-        bail!(
-            "there are no controllers at {}; build them with `make build`, or say where they are with --controllers-dir",
-            controllers_dir.display()
-        );
-    }
+    let controllers_dir = super::controllers_dir(args.controllers_dir.as_deref())?;
     let controllers_dir = controllers_dir.canonicalize()?;
     let status_address = args.manager.status_address("127.0.0.1:0")?;
     let mut endpoints = args.manager.serving.shown(&rest.effective)?;

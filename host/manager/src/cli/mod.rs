@@ -32,7 +32,10 @@ mod startup;
 mod status;
 mod test;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::{Parser, Subcommand};
 use coxswain::engine;
@@ -132,6 +135,18 @@ fn default_controllers_dir() -> PathBuf {
         [dir.join("controllers"), dir.parent()?.join("controllers")].into_iter().find(|d| d.is_dir())
     });
     beside.unwrap_or_else(|| PathBuf::from("controllers"))
+}
+
+/// The directory of modules that was named, or else the one beside this program. It must be there at the start:
+/// a process without it would lead and do nothing. What becomes of it later is followed.
+fn controllers_dir(named: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let dir = named.map_or_else(default_controllers_dir, Path::to_owned);
+    anyhow::ensure!(
+        dir.is_dir(),
+        "there are no controllers at {}; build them with `make build`, or say where they are with --controllers-dir",
+        dir.display()
+    );
+    Ok(dir)
 }
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {

@@ -71,9 +71,9 @@ impl Args {
         &self,
         mut options: Given,
     ) -> anyhow::Result<(Config, Option<tempfile::NamedTempFile>)> {
+        let controllers_dir = super::controllers_dir(self.controllers_dir.as_deref())?;
         let kube = kube_config(self).await?;
         let authority = default_root_ca(self, &mut options)?;
-        let controllers_dir = self.controllers_dir.clone().unwrap_or_else(super::default_controllers_dir);
         let mut config = self.manager.config(kube, controllers_dir, options, 20.0, 30)?;
         config.operating.authority = authority_file(self)?;
         Ok((config, authority))
@@ -363,6 +363,18 @@ mod tests {
         let made = default_root_ca(&args, &mut options)?;
         let content = made.map(|file| std::fs::read_to_string(file.path())).transpose()?;
         Ok((options.get("root-ca-file").map(str::to_owned), content))
+    }
+
+    #[tokio::test]
+    async fn a_directory_of_controllers_must_be_there_at_the_start() -> anyhow::Result<()> {
+        let line = ["coxswain", "run", "--controllers-dir", "/does/not/exist"].map(str::to_owned);
+        let Command::Run(args) = Cli::try_parse_from(line)?.command else { anyhow::bail!("not run") };
+        let error = args.config(Given::new()).await.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(
+            error.contains("no controllers at /does/not/exist") && error.contains("--controllers-dir"),
+            "{error}"
+        );
+        Ok(())
     }
 
     #[test]

@@ -260,7 +260,6 @@ impl Elector {
                 return Attempt::Failed;
             }
         };
-        self.trouble.over(&self.group);
         self.observe(lease);
         let Some(Observed { lease, at }) = &self.observed else { return Attempt::Failed };
         let record = &lease.record;
@@ -270,6 +269,8 @@ impl Elector {
         let (local, left) = self.lock_local(lease.uid());
         let died = !free && !left.identity.is_empty() && left.identity == record.holder_identity;
         if !free && !died {
+            // Only now: that it can be read says nothing of whether it can be taken.
+            self.trouble.over(&self.group);
             self.group.set_role(Role::Standby);
             return Attempt::Failed;
         }

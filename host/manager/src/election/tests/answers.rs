@@ -42,6 +42,26 @@ async fn a_refusal_says_what_to_do() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_that_can_be_read_and_not_taken_stays_in_trouble() {
+    let server = Server::new();
+    // It is there, and held by nobody.
+    let before = Candidate::start(&server, "0");
+    before.term().await;
+    before.election.release().await;
+    server.fail("1", Fault::ReadOnly(403));
+    let one = Candidate::start(&server, "1");
+    seconds(10).await;
+    for _ in 0..20 {
+        seconds(1).await;
+        let trouble = one.status().trouble.unwrap_or_default();
+        assert!(trouble.contains("take the lease"), "{trouble:?}");
+    }
+    server.heal("1");
+    assert!(until_leads(&one).await < Duration::from_secs(5));
+    assert_eq!(one.status().trouble, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_renewal_whose_answer_was_lost_is_found_and_costs_nothing() {
     let server = Server::new();
     let one = Candidate::start(&server, "1");

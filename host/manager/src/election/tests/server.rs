@@ -23,6 +23,8 @@ use crate::api::ApiClient;
 pub(super) enum Fault {
     /// It is refused with this status.
     Status(u16),
+    /// It is refused with this status if it would write.
+    ReadOnly(u16),
     /// It is never answered, and not carried out.
     Hang,
     /// It is carried out, and its answer lost.
@@ -171,6 +173,7 @@ impl Server {
         };
         match fault {
             Some(Fault::Status(status)) => return Ok(refuse(status, "Injected")),
+            Some(Fault::ReadOnly(status)) if parts.method != "GET" => return Ok(refuse(status, "Injected")),
             Some(Fault::Hang) => std::future::pending().await,
             _ => {}
         }
