@@ -29,17 +29,26 @@ cargo_tool() {
   cargo install --quiet --root "$tools" --locked --no-default-features --features "$4" "$1@$2"
 }
 
+# What a language needs besides its own toolchain. Installing it takes up to a minute for Python, and many for Go.
+tools_rust() {
+  true
+}
+
 build_rust() {
   "$target/release/xtask" guests website-controller-rust
 }
 
-build_python() {
+tools_python() {
   local venv=$tools/python
   if [[ ! -x $venv/bin/componentize-py ]] || ! "$venv/bin/componentize-py" --version | grep -qF " $componentize_py"; then
     echo "installing componentize-py $componentize_py in $venv"
     python3 -m venv "$venv" || return
-    "$venv/bin/pip" install --quiet "componentize-py==$componentize_py" || return
+    "$venv/bin/pip" install --quiet --disable-pip-version-check "componentize-py==$componentize_py" || return
   fi
+}
+
+build_python() {
+  local venv=$tools/python
   # From a copy, since Python leaves its byte code beside what it reads.
   mkdir -p "$out/python" && cp guests/examples/python/*.py "$out/python" || return
   # Without WASI (-s): the contract is all that the module imports.
@@ -47,10 +56,13 @@ build_python() {
     -o "$out/website-controller-python.wasm"
 }
 
-build_go() {
+tools_go() {
   cargo_tool wit-bindgen-cli "$wit_bindgen" wit-bindgen go &&
-    cargo_tool wasm-tools "$wasm_tools" wasm-tools component &&
-    TOOLS=$(realpath "$tools")/bin guests/examples/go/build.sh "$out/website-controller-go.wasm" "$target/examples/go"
+    cargo_tool wasm-tools "$wasm_tools" wasm-tools component
+}
+
+build_go() {
+  TOOLS=$(realpath "$tools")/bin guests/examples/go/build.sh "$out/website-controller-go.wasm" "$target/examples/go"
 }
 
 failed=0
@@ -66,6 +78,8 @@ for language in $languages; do
     skip "$language" "there is no $needs on the path"
   elif [[ ! -d guests/examples/$language ]]; then
     skip "$language" "there is no example in it"
+  elif ! "tools_$language"; then
+    skip "$language" "its tools cannot be installed; why is above"
   elif "build_$language"; then
     built+=("$language")
   else

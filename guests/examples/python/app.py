@@ -68,7 +68,7 @@ class WitWorld(wit_world.WitWorld):
             version="0.1.0-python",
             state_format=0,
             accepts_state_formats=[],
-            sources=[m.KeySource("websites", m.KeyKind_Objects([RESOURCES[WEBSITES]]), False)],
+            sources=[m.KeySource("websites", m.KeyKind_Objects([RESOURCES[WEBSITES]]), False, "")],
             reads=[
                 m.Read(
                     resource=RESOURCES[i],
@@ -93,6 +93,7 @@ class WitWorld(wit_world.WitWorld):
             concurrency=0,
             concurrency_flag="",
             client_limits=m.ClientLimits(0, 0),
+            metrics=[],
         )
 
     def reconcile(self, request: r.Request) -> r.Outcome:
@@ -116,7 +117,7 @@ class Reconcile:
         self.request = request
 
     def plan(self) -> r.Plan:
-        nothing = r.Plan([], [], None, 0, r.StateChange_Keep())
+        nothing = r.Plan([], [], None, 0, r.StateChange_Keep(), [])
         if self.request.primary is None:
             return nothing
         self.site = site = read(self.request.primary)
