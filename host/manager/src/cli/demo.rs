@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use coxswain::{manager::Manager, serve, serving, traces};
 use tokio_util::sync::CancellationToken;
 
