@@ -22,5 +22,6 @@ mod scenarios;
 mod serving;
 mod serving_client;
 mod shadow;
+mod stopping;
 mod swap;
 mod traces;

@@ -294,22 +294,26 @@ impl Controller {
                 () = term.over() => {}
             }
         };
+        // The end comes first: it frees keys from their barriers, whose cache is behind their own writes.
         loop {
             let permit = tokio::select! {
-                permit = self.permits.clone().acquire_owned() => permit,
+                biased;
                 () = ended() => break,
+                permit = self.permits.clone().acquire_owned() => permit,
             };
             let Ok(permit) = permit else { break };
             let go_on = tokio::select! {
-                go_on = self.pause() => go_on,
+                biased;
                 () = ended() => false,
+                go_on = self.pause() => go_on,
             };
             if !go_on {
                 break;
             }
             let key = tokio::select! {
-                key = self.queue.take() => key,
+                biased;
                 () = ended() => break,
+                key = self.queue.take() => key,
             };
             let Some(key) = key else { break };
             let (controller, term) = (self.clone(), term.clone());

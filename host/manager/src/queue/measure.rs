@@ -94,7 +94,7 @@ impl super::Inner {
     }
 
     /// Adds what is ready to the depths, so many times.
-    fn move_depth(&self, times: i64) {
+    pub(super) fn move_depth(&self, times: i64) {
         if self.measure.series.is_empty() {
             return;
         }

@@ -207,6 +207,7 @@ impl Queue {
     pub fn stand_by(&self) {
         let mut inner = self.inner.lock();
         (inner.paused, inner.standing_by) = (true, true);
+        inner.move_depth(-1);
         inner.entries.retain(|_, entry| entry.place == Place::Taken);
         inner.normal.clear();
         inner.low.clear();

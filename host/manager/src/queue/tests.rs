@@ -219,3 +219,24 @@ async fn a_paused_queue_takes_wakes_in_and_hands_nothing_out() {
     queue.resume();
     assert_eq!(taken_within(&queue, SOON).await.as_deref(), Some("a"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_are_forgotten_are_not_counted_as_ready() {
+    let metrics = crate::metrics::Metrics::new("https://server/", Vec::new());
+    let series = metrics.queue("things");
+    let queue = queue();
+    queue.measure(vec![series.clone()]);
+    for name in ["a", "b", "c"] {
+        queue.wake(&key(name), Cause::Read);
+    }
+    let taken = queue.take().await.unwrap();
+    assert_eq!(series.depth.get(), 2);
+    queue.stand_by();
+    assert_eq!(series.depth.get(), 0);
+    queue.give_back(&taken, Finished::default());
+    queue.resume();
+    queue.wake(&key("a"), Cause::Bulk);
+    assert_eq!(series.depth.get(), 1);
+    queue.take().await.unwrap();
+    assert_eq!(series.depth.get(), 0);
+}
