@@ -294,10 +294,9 @@ impl LimitRules {
         limits
     }
 
-    /// Controllers in the flags that no module is called.
-    pub fn unknown<'a>(&'a self, known: &[String]) -> Vec<&'a str> {
-        let named = self.0.iter().filter_map(|rule| rule.controller.as_deref());
-        named.filter(|word| !known.iter().any(|name| name == word)).collect()
+    /// Controllers that the flags name.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|rule| rule.controller.as_deref())
     }
 }
 

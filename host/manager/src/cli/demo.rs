@@ -93,9 +93,8 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     let socket = kubeconfig.with_file_name("control.sock");
     let control = args.manager.control.start(Some(socket), &manager, &cancel).await;
     control::reload_on_hangup(&manager)?;
-    let selection = args.manager.selection();
     let ready = async {
-        let admitted = startup::admit(&manager, &controllers_dir, &selection, &gates, &rest).await;
+        let admitted = startup::admit(&manager, &controllers_dir, &args.manager, &gates, &rest).await;
         let ready = admitted && tokio::time::timeout(READY, manager.ready()).await.is_ok();
         (admitted, ready)
     };

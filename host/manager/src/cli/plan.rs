@@ -55,9 +55,8 @@ async fn plan(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     config.preview = Some(preview.clone());
     let dir = config.controllers_dir.clone();
     let manager = Manager::start(config).await?;
-    let selection = args.run.manager.selection();
     let found = async {
-        if !startup::admit(&manager, &dir, &selection, &gates, &rest).await {
+        if !startup::admit(&manager, &dir, &args.run.manager, &gates, &rest).await {
             anyhow::bail!("nothing was looked at");
         }
         manager.preview(&preview, args.timeout).await.map_err(anyhow::Error::msg)

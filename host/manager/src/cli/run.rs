@@ -159,6 +159,15 @@ impl ManagerArgs {
         Selection::parse(&self.controllers.join(","))
     }
 
+    /// Controllers that flags about single ones name, each with its flag.
+    pub fn named(&self) -> Vec<(&'static str, String)> {
+        let (limits, rollout) = (self.limits.rules(), self.rollout.rollout());
+        let limits = limits.names().map(|name| ("--limit", name.to_owned()));
+        let canaries = rollout.canaries.iter().map(|(name, _)| ("--canary", name.clone()));
+        let shadows = rollout.shadows.iter().map(|(name, _)| ("--shadow", name.clone()));
+        limits.chain(canaries).chain(shadows).collect()
+    }
+
     /// The status endpoint's address; none if it is off.
     pub fn status_address(&self, default: &str) -> anyhow::Result<Option<SocketAddr>> {
         match self.status_address.as_deref().unwrap_or(default) {
@@ -219,17 +228,9 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
             return Err(error.into());
         }
     }
-    let selection = args.manager.selection();
     let run = async {
-        if !startup::admit(&manager, &controllers_dir, &selection, &gates, &rest).await {
+        if !startup::admit(&manager, &controllers_dir, &args.manager, &gates, &rest).await {
             return false;
-        }
-        let known = manager.known_names();
-        for name in args.manager.limits.rules().unknown(&known) {
-            tracing::warn!("--limit: no module is called {name:?}; the limit has no effect");
-        }
-        for name in args.manager.rollout.rollout().unknown(&known) {
-            tracing::warn!("--canary: no module is called {name:?}; it has no effect");
         }
         std::future::pending().await
     };

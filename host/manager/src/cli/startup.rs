@@ -14,11 +14,14 @@ use coxswain::{
     manager::{Given, Manager, Operating, Selection},
 };
 
-use super::flags::{
-    Rest,
-    gates::{self, Gate},
-    judge::{self, Modules, Verdict},
-    known,
+use super::{
+    flags::{
+        Rest,
+        gates::{self, Gate},
+        judge::{self, Modules, Verdict},
+        known,
+    },
+    run::ManagerArgs,
 };
 
 /// How long the first loading of modules may take before controllers start
@@ -84,15 +87,19 @@ impl StartupArgs {
 pub async fn admit(
     manager: &Arc<Manager>,
     dir: &Path,
-    selection: &Selection,
+    flags: &ManagerArgs,
     gates: &[Gate],
     rest: &Rest,
 ) -> bool {
+    let selection = &flags.selection();
     let loaded = loaded(manager).await;
     let manifests = manager.manifests();
     let unloaded: Vec<String> = manager.unloaded().iter().map(|path| file_name(path)).collect();
     let modules = Modules { dir, manifests: manifests.iter().map(|m| &**m).collect(), unloaded };
     let mut verdict = verdict(&rest.given, selection, gates, rest, &modules);
+    let (errors, warnings) = single(&flags.named(), &modules);
+    verdict.errors.extend(errors);
+    verdict.warnings.extend(warnings);
     for manifest in manifests.iter().filter(|manifest| selection.selects_module(manifest)) {
         let troubles = coxswain::manager::options::troubles(manifest, &rest.given, true);
         let files = troubles.iter().map(ToString::to_string).chain(manager.key_troubles(manifest));
@@ -167,8 +174,7 @@ fn verdict(
 /// Judges the names in `--controllers`.
 fn names(selection: &Selection, modules: &Modules<'_>) -> (Vec<String>, Vec<String>) {
     let (mut errors, mut warnings) = (Vec::new(), Vec::new());
-    let of = |m: &&Manifest| std::iter::once(m.name.clone()).chain(m.aliases.clone()).collect::<Vec<_>>();
-    let have: Vec<String> = modules.manifests.iter().flat_map(of).collect();
+    let have = names_of(modules);
     let dir = modules.dir.display();
     for name in selection.unknown(&have) {
         if known::is_controller(name) {
@@ -182,11 +188,7 @@ fn names(selection: &Selection, modules: &Modules<'_>) -> (Vec<String>, Vec<Stri
                 modules.unloaded.join(", ")
             ));
         } else {
-            let hint = judge::nearest(name, have.iter().map(String::as_str));
-            let hint = match hint {
-                Some(near) => format!("did you mean {near}?"),
-                None => format!("it has {}", or_none(&modules.manifests)),
-            };
+            let hint = hint(name, &have, modules);
             errors.push(format!("--controllers: no module in {dir} is called {name}; {hint}"));
         }
     }
@@ -197,8 +199,78 @@ fn names(selection: &Selection, modules: &Modules<'_>) -> (Vec<String>, Vec<Stri
     (errors, warnings)
 }
 
+/// Judges flags about single controllers: each flag with the name in it.
+fn single(named: &[(&str, String)], modules: &Modules<'_>) -> (Vec<String>, Vec<String>) {
+    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+    let have = names_of(modules);
+    let dir = modules.dir.display();
+    for (flag, name) in named.iter().filter(|(_, name)| !have.contains(name)) {
+        let file = format!("{name}.wasm");
+        if modules.unloaded.contains(&file) {
+            warnings.push(format!("{flag}: {name} has no effect until {file} can be loaded"));
+        } else if known::is_controller(name) {
+            warnings.push(format!("{flag}: no module in {dir} is called {name}; it has no effect"));
+        } else if !modules.unloaded.is_empty() {
+            warnings.push(format!(
+                "{flag}: no module that is loaded is called {name}; one that could not be loaded may be ({})",
+                modules.unloaded.join(", ")
+            ));
+        } else {
+            let hint = hint(name, &have, modules);
+            errors.push(format!("{flag}: no module in {dir} is called {name}; {hint}"));
+        }
+    }
+    (errors, warnings)
+}
+
+/// Names and aliases of the modules that could be loaded.
+fn names_of(modules: &Modules<'_>) -> Vec<String> {
+    let of = |m: &&Manifest| std::iter::once(m.name.clone()).chain(m.aliases.clone()).collect::<Vec<_>>();
+    modules.manifests.iter().flat_map(of).collect()
+}
+
+/// What may be meant by a name that no module has.
+fn hint(name: &str, have: &[String], modules: &Modules<'_>) -> String {
+    match judge::nearest(name, have.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("it has {}", or_none(&modules.manifests)),
+    }
+}
+
 fn or_none(manifests: &[&Manifest]) -> String {
     let mut names: Vec<&str> = manifests.iter().map(|manifest| manifest.name.as_str()).collect();
     names.sort_unstable();
     if names.is_empty() { "none".into() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_about_a_controller_that_is_not_there_is_an_error() {
+        let web = Manifest { aliases: vec!["web".into()], ..Manifest::blank("web-controller") };
+        let judged = |name: &str, unloaded: &[&str]| {
+            let unloaded = unloaded.iter().map(|&file| file.to_owned()).collect();
+            let modules = Modules { dir: Path::new("/m"), manifests: vec![&web], unloaded };
+            single(&[("--limit", name.to_owned())], &modules)
+        };
+        assert_eq!(judged("web", &[]), Default::default());
+        assert_eq!(judged("web-controller", &[]), Default::default());
+        let error = |text: &str| (vec![text.to_owned()], Vec::new());
+        let unlike = "--limit: no module in /m is called nope; it has web-controller";
+        assert_eq!(judged("nope", &[]), error(unlike));
+        let alike = "--limit: no module in /m is called web-controler; did you mean web-controller?";
+        assert_eq!(judged("web-controler", &[]), error(alike));
+        // Only a warning where it may be one that is broken, or is one of Kubernetes that is left out.
+        for (name, unloaded, wanted) in [
+            ("nope", &["nope.wasm"][..], "has no effect until nope.wasm can be loaded"),
+            ("nope", &["other.wasm"], "may be (other.wasm)"),
+            ("job-controller", &[], "no module in /m is called job-controller"),
+        ] {
+            let (errors, warnings) = judged(name, unloaded);
+            assert!(errors.is_empty() && warnings.len() == 1, "{name}: {errors:?} {warnings:?}");
+            assert!(warnings[0].contains(wanted), "{warnings:?}");
+        }
+    }
 }

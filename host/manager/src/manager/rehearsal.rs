@@ -49,12 +49,6 @@ impl Rollout {
         let own = self.canaries.iter().rev().find(|(one, _)| is_called(one));
         own.map(|(_, rule)| *rule).or(self.canary)
     }
-
-    /// Names that no controller has.
-    pub fn unknown<'a>(&'a self, known: &'a [String]) -> impl Iterator<Item = &'a str> {
-        let names = self.canaries.iter().map(|(name, _)| name.as_str());
-        names.filter(|name| !known.iter().any(|one| one == name))
-    }
 }
 
 /// A share of the keys, for a while.
@@ -246,13 +240,8 @@ impl Manager {
 
     /// A controller that runs, by its name or short name.
     fn named(&self, name: &str) -> Result<Arc<Controller>, String> {
-        let controllers = self.controllers.lock();
-        let short = |controller: &Arc<Controller>| {
-            controller.current().module.manifest().aliases.iter().any(|alias| alias == name)
-        };
-        let named = controllers.get(name).map(|one| one.controller.clone());
-        let named = named.or_else(|| controllers.values().map(|one| one.controller.clone()).find(short));
-        named.ok_or_else(|| {
+        self.called(name).ok_or_else(|| {
+            let controllers = self.controllers.lock();
             let all: Vec<_> = controllers.keys().cloned().collect();
             format!("no controller {name:?} runs; there are {}", all.join(", "))
         })
