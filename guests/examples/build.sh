@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the example controllers of the languages whose tools are there, and plays
 # the scenarios with each. What is skipped is said, with the reason.
+# The first run installs tools: a minute for Python, several for Go.
 #
 # Usage: build.sh TARGET-DIRECTORY [rust] [python] [go]
 set -euo pipefail
@@ -25,11 +26,11 @@ skip() {
 # cargo_tool PACKAGE VERSION PROGRAM FEATURES: installs a program below the target directory.
 cargo_tool() {
   "$tools/bin/$3" --version 2> /dev/null | grep -qF " $2" && return
-  echo "installing $1 $2 in $tools"
+  echo "installing $1 $2 in $tools; it is compiled, which may take some minutes"
   cargo install --quiet --root "$tools" --locked --no-default-features --features "$4" "$1@$2"
 }
 
-# What a language needs besides its own toolchain. Installing it takes up to a minute for Python, and many for Go.
+# What a language needs besides its own toolchain.
 tools_rust() {
   true
 }
@@ -41,7 +42,7 @@ build_rust() {
 tools_python() {
   local venv=$tools/python
   if [[ ! -x $venv/bin/componentize-py ]] || ! "$venv/bin/componentize-py" --version | grep -qF " $componentize_py"; then
-    echo "installing componentize-py $componentize_py in $venv"
+    echo "installing componentize-py $componentize_py in $venv, which may take a minute"
     python3 -m venv "$venv" || return
     "$venv/bin/pip" install --quiet --disable-pip-version-check "componentize-py==$componentize_py" || return
   fi

@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 
 import wit_world
 from componentize_py_types import Err
+from wit_world.imports import log
 from wit_world.imports import manifest as m
 from wit_world.imports import reconcile as r
 from wit_world.imports import snapshot
@@ -57,44 +58,54 @@ class Retry(Exception):
     """Try again after the key's backoff."""
 
 
+def manifest() -> m.Manifest:
+    """What the module is."""
+    index = [m.Index("host", ["spec.host"])]
+    return m.Manifest(
+        name="website-controller",
+        aliases=["website"],
+        version="0.1.0-python",
+        state_format=0,
+        accepts_state_formats=[],
+        sources=[m.KeySource("websites", m.KeyKind_Objects([RESOURCES[WEBSITES]]), False, "")],
+        reads=[
+            m.Read(
+                resource=RESOURCES[i],
+                optional=False,
+                fields=FIELDS[i],
+                whole=False,
+                sensitive=[],
+                indexes=index if i == WEBSITES else [],
+            )
+            for i in range(4)
+        ],
+        writes=[
+            m.WriteRule(RESOURCES[DEPLOYMENTS], "", ["create", "patch"]),
+            m.WriteRule(RESOURCES[SERVICES], "", ["create", "patch"]),
+            m.WriteRule(RESOURCES[WEBSITES], "status", ["patch"]),
+            # Owner references that block the owner's deletion ask for this.
+            m.WriteRule(RESOURCES[WEBSITES], "finalizers", ["update"]),
+        ],
+        lookups=[m.LookupRule_Get(m.ResourceRule(RESOURCES[WEBSITES], ""))],
+        options=[],
+        event_component="",
+        concurrency=0,
+        concurrency_flag="",
+        client_limits=m.ClientLimits(0, 0),
+        metrics=[],
+    )
+
+
 class WitWorld(wit_world.WitWorld):
     """The component's exports."""
 
     def describe(self) -> m.Manifest:
-        index = [m.Index("host", ["spec.host"])]
-        return m.Manifest(
-            name="website-controller",
-            aliases=["website"],
-            version="0.1.0-python",
-            state_format=0,
-            accepts_state_formats=[],
-            sources=[m.KeySource("websites", m.KeyKind_Objects([RESOURCES[WEBSITES]]), False, "")],
-            reads=[
-                m.Read(
-                    resource=RESOURCES[i],
-                    optional=False,
-                    fields=FIELDS[i],
-                    whole=False,
-                    sensitive=[],
-                    indexes=index if i == WEBSITES else [],
-                )
-                for i in range(4)
-            ],
-            writes=[
-                m.WriteRule(RESOURCES[DEPLOYMENTS], "", ["create", "patch"]),
-                m.WriteRule(RESOURCES[SERVICES], "", ["create", "patch"]),
-                m.WriteRule(RESOURCES[WEBSITES], "status", ["patch"]),
-                # Owner references that block the owner's deletion ask for this.
-                m.WriteRule(RESOURCES[WEBSITES], "finalizers", ["update"]),
-            ],
-            lookups=[m.LookupRule_Get(m.ResourceRule(RESOURCES[WEBSITES], ""))],
-            options=[],
-            event_component="",
-            concurrency=0,
-            concurrency_flag="",
-            client_limits=m.ClientLimits(0, 0),
-            metrics=[],
-        )
+        # The contract has no error here, and a traceback has nowhere to go.
+        try:
+            return manifest()
+        except Exception as why:
+            log.log(log.Level.ERROR, f"{type(why).__name__}: {why}")
+            raise
 
     def reconcile(self, request: r.Request) -> r.Outcome:
         # An exception that leaves this method would be a trap, so none does.
