@@ -14,9 +14,9 @@ use anyhow::{Context, ensure};
 use coxswain::{
     api::ApiClient,
     clock::{Clock, SystemClock},
-    contract::{Level, Outcome, Request, SyncState, Timestamp},
+    contract::{Outcome, SyncState},
     discovery,
-    engine::{Engine, EngineConfig, Instance, LogSink},
+    engine::{Engine, EngineConfig, Instance},
     entropy::Entropy,
     informer::Informers,
     key::{Cause, Key, Wake},
@@ -24,7 +24,11 @@ use coxswain::{
     registry::{Registry, is_wildcard},
     store::{ModuleView, Snapshot, Store},
 };
-use coxswain_tests::{Bed, LIMIT, built_controllers};
+use coxswain_tests::{
+    Bed, LIMIT,
+    asking::{Silence, request},
+    modules,
+};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -44,12 +48,6 @@ impl Wake for Due {
     fn wake(&self, key: &Key, _: Cause) {
         self.0.lock().insert(key.clone());
     }
-}
-
-struct Silence;
-
-impl LogSink for Silence {
-    fn log(&self, _: Level, _: &str) {}
 }
 
 fn main() -> anyhow::Result<()> {
@@ -85,19 +83,6 @@ async fn run() -> anyhow::Result<()> {
         println!("  {name:<50} {}", costs.join("   "));
     }
     Ok(())
-}
-
-fn modules() -> anyhow::Result<BTreeMap<String, Vec<u8>>> {
-    let mut modules = BTreeMap::new();
-    for entry in std::fs::read_dir(built_controllers())? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "wasm") {
-            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            modules.insert(name, std::fs::read(&path)?);
-        }
-    }
-    ensure!(!modules.is_empty(), "no controllers in {}", built_controllers().display());
-    Ok(modules)
 }
 
 /// One of each workload, and what selects its pods. Says what it took to make them.
@@ -292,19 +277,8 @@ async fn measure(engine: &Arc<Engine>, bed: &Bed, bytes: &[u8]) -> anyhow::Resul
 fn ask(view: &Arc<ModuleView>, instance: &mut Instance, options: &[String], key: &Key) -> Option<Duration> {
     let begun = Instant::now();
     let snapshot = view.snapshot(key);
-    let now = SystemClock.now();
-    let request = Request {
-        key: key.into(),
-        primary: snapshot.primary(),
-        resources: view.resources(),
-        now: Timestamp { seconds: now.as_second().try_into().unwrap_or_default(), millis: 0 },
-        seed: (1, 2),
-        state: None,
-        state_format: 1,
-        results: Vec::new(),
-        answers: Vec::new(),
-        options: options.to_vec(),
-    };
+    let now = SystemClock.now().as_second().try_into().unwrap_or_default();
+    let request = request(view, &snapshot, key, now, options);
     let (outcome, snapshot) = instance.reconcile(&request, Box::new(snapshot), Arc::new(Silence));
     if let Ok(snapshot) = snapshot.into_any().downcast::<Snapshot>() {
         view.commit(key, snapshot.into_reads(), true);

@@ -8,12 +8,12 @@ use std::{hint::black_box, sync::Arc};
 use coxswain::{
     api::ApiClient,
     clock::{Clock, SystemClock},
-    contract::{GroupResource, Level, Outcome, Request, Scope, SyncState, Timestamp},
+    contract::{GroupResource, Outcome, Scope, SyncState},
     controller::{
         Loaded, Observer,
         shadow::{Deaf, Shadow, Surroundings},
     },
-    engine::{Engine, EngineConfig, Instance, LogSink, Module},
+    engine::{Engine, EngineConfig, Instance, Module},
     entropy::Entropy,
     events::EventRecorder,
     executor::{Executor, ExecutorConfig, SharedCache},
@@ -21,7 +21,10 @@ use coxswain::{
     registry::{Discovered, Registry},
     store::{ModuleView, Snapshot, Store},
 };
-use coxswain_tests::module;
+use coxswain_tests::{
+    asking::{Silence, request},
+    module,
+};
 use criterion::{BatchSize, Criterion};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -30,12 +33,6 @@ struct Nobody;
 
 impl Wake for Nobody {
     fn wake(&self, _: &Key, _: Cause) {}
-}
-
-struct Silence;
-
-impl LogSink for Silence {
-    fn log(&self, _: Level, _: &str) {}
 }
 
 fn pod(n: usize, restarts: usize) -> Value {
@@ -123,18 +120,7 @@ impl Bench {
     /// One reconcile; it must find nothing to do.
     fn reconcile(&mut self) {
         let snapshot = self.view.snapshot(&self.key);
-        let request = Request {
-            key: (&self.key).into(),
-            primary: snapshot.primary(),
-            resources: self.view.resources(),
-            now: Timestamp { seconds: 1_800_000_000, millis: 0 },
-            seed: (1, 2),
-            state: None,
-            state_format: 1,
-            results: Vec::new(),
-            answers: Vec::new(),
-            options: Vec::new(),
-        };
+        let request = request(&self.view, &snapshot, &self.key, 1_800_000_000, &[]);
         let mut notes = self.shadow.as_ref().and_then(|shadow| shadow.begin(&self.loaded, &self.key));
         if let Some(notes) = &mut notes {
             notes.asked(&request, &snapshot);

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::ensure;
-use coxswain_tests::{Bed, built_controllers, deployment, module, rebuilt, start_manager, text};
+use coxswain_tests::{Bed, deployment, module, modules, rebuilt, start_manager, text};
 
 const SWAPS: u64 = 30;
 const CONTROLLERS: &[&str] =
@@ -30,13 +30,7 @@ fn main() -> anyhow::Result<()> {
 
 /// All modules from the cache.
 async fn start() -> anyhow::Result<()> {
-    let mut modules = Vec::new();
-    for entry in std::fs::read_dir(built_controllers())? {
-        let path = entry?.path();
-        if let Some(name) = path.file_stem().and_then(|name| name.to_str()) {
-            modules.push((name.to_owned(), std::fs::read(&path)?));
-        }
-    }
+    let modules = modules()?;
     let all = modules.iter().map(|(name, bytes)| (name.as_str(), bytes.clone())).collect();
     let bed = Bed::start_with(all, |_| {}).await?;
     let begun = Instant::now();

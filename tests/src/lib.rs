@@ -1,12 +1,14 @@
 //! What the integration tests stand on: a cluster and a manager in one process.
 
 pub mod apiconf;
+pub mod asking;
 pub mod client;
 pub mod conformance;
 pub mod ordered;
 pub mod parity;
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -58,6 +60,25 @@ pub fn module(name: &str) -> anyhow::Result<Vec<u8>> {
     let path = built_controllers().join(format!("{name}.wasm"));
     std::fs::read(&path)
         .with_context(|| format!("{} is not there; build it with `make guests`", path.display()))
+}
+
+/// The bytes of all controllers that were built, by name.
+pub fn modules() -> anyhow::Result<BTreeMap<String, Vec<u8>>> {
+    let dir = built_controllers();
+    let mut modules = BTreeMap::new();
+    for entry in std::fs::read_dir(&dir).with_context(|| dir.display().to_string())? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "wasm") {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            modules.insert(name, std::fs::read(&path)?);
+        }
+    }
+    anyhow::ensure!(
+        !modules.is_empty(),
+        "there are none in {}; build them with `make guests`",
+        dir.display()
+    );
+    Ok(modules)
 }
 
 /// The bytes of a guest that misbehaves.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::endpoints;
 use crate::kinds::value::{items, text};
 use crate::patch::PatchType;
 use crate::rest::clock;
@@ -113,23 +114,13 @@ fn verdict(api: &InProcess, api_service: &Value) -> (&'static str, &'static str,
             let message = format!("service/{name} in {namespace:?} is not listening on port {port}");
             return ("False", "ServicePortError", message);
         };
-        let slices = Lookup::list(&**api.rest(), "discovery.k8s.io", "endpointslices", namespace);
-        let mut slices = slices
-            .iter()
-            .filter(|s| s["metadata"]["labels"]["kubernetes.io/service-name"] == name)
-            .peekable();
-        if slices.peek().is_none() {
+        let slices = endpoints::slices(&**api.rest(), namespace, name);
+        if slices.is_empty() {
             let message = format!("cannot find endpointslices for service/{name} in {namespace:?}");
             return ("False", "EndpointsNotFound", message);
         }
         let port_name = text(port, "name");
-        let serves = |slice: &Value| {
-            items(slice, "ports").iter().any(|p| text(p, "name") == port_name && p["port"].is_number())
-                && items(slice, "endpoints")
-                    .iter()
-                    .any(|e| !items(e, "addresses").is_empty() && e["conditions"]["ready"] != false)
-        };
-        if !slices.any(serves) {
+        if slices.iter().all(|slice| endpoints::ready(slice, port_name).next().is_none()) {
             let message = format!(
                 "endpointslices for service/{name} in {namespace:?} have no addresses with port name {port_name:?}"
             );

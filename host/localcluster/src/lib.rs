@@ -10,6 +10,7 @@ pub mod bootstrap;
 pub mod cluster;
 pub mod crd;
 pub mod discovery;
+mod endpoints;
 mod expression;
 pub mod faults;
 pub mod kinds;

@@ -140,10 +140,7 @@ impl Write<'_> {
 
     /// The objects that are parameters of a binding; one null where it has none.
     fn params(&self, kind: &Value, reference: &Value) -> Result<Vec<Value>, String> {
-        if !kind.is_object() {
-            return Ok(vec![Value::Null]);
-        }
-        if !reference.is_object() {
+        if !kind.is_object() || !reference.is_object() {
             return Ok(vec![Value::Null]);
         }
         let (group, _) = text(kind, "apiVersion").split_once('/').unwrap_or(("", ""));

@@ -20,6 +20,7 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 
 use self::refused::Refused;
+pub(crate) use self::refused::is_unauthorized;
 use crate::{
     connect::NotAfter,
     contract::{Cause, Failure, GroupResource},

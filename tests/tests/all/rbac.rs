@@ -13,7 +13,7 @@ use coxswain_localcluster::{
     nodes::{Nodes, NodesConfig},
     rest::{options::DeleteOptions, strategy::Propagation},
 };
-use coxswain_tests::{built_controllers, built_program, deployment, manager_config, module, root};
+use coxswain_tests::{built_program, deployment, manager_config, module, modules, root};
 use serde_json::{Value, json};
 
 /// `verb group resource[/sub] [name]`, or `verb path`.
@@ -154,13 +154,7 @@ async fn modules_ask_for_what_the_roles_of_kubernetes_allow_but_for_what_is_expl
 {
     let kubernetes = kubernetes()?;
     let engine = coxswain::engine::Engine::new(coxswain::engine::EngineConfig::default())?;
-    let mut built = BTreeSet::new();
-    for entry in std::fs::read_dir(built_controllers())? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "wasm") {
-            built.insert(path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
-        }
-    }
+    let built: BTreeSet<String> = modules()?.into_keys().collect();
     let table: BTreeSet<String> = ROLES.iter().map(|(name, _)| (*name).to_owned()).collect();
     ensure!(built == table, "not in the table or not built: {:?}", built.symmetric_difference(&table));
     let mut now = BTreeSet::new();

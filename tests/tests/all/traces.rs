@@ -150,7 +150,7 @@ async fn one_trace_leads_from_a_watch_event_to_a_write() -> anyhow::Result<()> {
     let header = headers.iter().find(|header| header.contains(span)).context("no request of the span")?;
     ensure!(*header == format!("00-{trace}-{span}-01"), "{header}");
     // Each round of the module is a part of it as well.
-    let spans = spans.lock();
+    let spans = spans.lock().clone();
     let computes =
         spans.iter().filter(|one| one["name"] == "compute" && one["parentSpanId"] == reconcile["spanId"]);
     ensure!(computes.count() >= 1, "{reconcile}");

@@ -77,6 +77,6 @@ fn a_new_taint_says_when_it_was_put_on() {
         serde_json::to_value(&taint).unwrap(),
         json!({"key": UNREACHABLE, "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"})
     );
-    assert!(has(&[taint.clone()], UNREACHABLE, NO_EXECUTE));
+    assert!(has(std::slice::from_ref(&taint), UNREACHABLE, NO_EXECUTE));
     assert!(!has(&[taint], UNREACHABLE, NO_SCHEDULE));
 }

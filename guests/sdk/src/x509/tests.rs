@@ -75,7 +75,7 @@ fn an_extension_is_asked_for_once() {
         request_of(&der(SEQUENCE, &[info, empty(), der(BIT_STRING, &[vec![0]])]))
     };
     let (a, b) = (extension(name("a")), extension(name("b")));
-    assert_eq!(request(&[attribute(&[a.clone()])]).unwrap().dns_names, ["a"]);
+    assert_eq!(request(&[attribute(std::slice::from_ref(&a))]).unwrap().dns_names, ["a"]);
     let twice = Err("certificate request contains duplicate requested extensions");
     assert_eq!(request(&[attribute(&[a.clone(), b.clone()])]), twice);
     assert_eq!(request(&[attribute(&[a]), attribute(&[b])]), twice);

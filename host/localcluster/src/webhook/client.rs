@@ -15,6 +15,7 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::runtime::{Handle, Runtime, RuntimeFlavor};
 
+use crate::endpoints;
 use crate::kinds::value::{items, text};
 use crate::rest::strategy::Lookup;
 
@@ -118,19 +119,11 @@ impl Webhook {
             return Err(format!("no service port {} found for service {name:?}", self.port));
         };
         let target = text(port, "name");
-        let slices = lookup.list("discovery.k8s.io", "endpointslices", namespace);
-        let of_service =
-            slices.iter().filter(|s| s["metadata"]["labels"]["kubernetes.io/service-name"] == **name);
-        let found = of_service.flat_map(|slice| {
-            let number = items(slice, "ports").iter().find(|p| text(p, "name") == target);
-            let number = number.and_then(|p| p["port"].as_u64()).and_then(|p| u16::try_from(p).ok());
-            let ready = items(slice, "endpoints").iter().filter(|e| e["conditions"]["ready"] != false);
-            ready.filter_map(move |e| Some((e["addresses"][0].as_str()?.to_owned(), number?)))
-        });
-        let endpoints = lookup.get("", "endpoints", namespace, name).unwrap_or_default();
-        let old = items(&endpoints, "subsets").iter().flat_map(|subset| {
-            let number = items(subset, "ports").iter().find(|p| text(p, "name") == target);
-            let number = number.and_then(|p| p["port"].as_u64()).and_then(|p| u16::try_from(p).ok());
+        let slices = endpoints::slices(lookup, namespace, name);
+        let found = slices.iter().flat_map(|slice| endpoints::ready(slice, target));
+        let older = lookup.get("", "endpoints", namespace, name).unwrap_or_default();
+        let old = items(&older, "subsets").iter().flat_map(|subset| {
+            let number = endpoints::port(subset, target);
             items(subset, "addresses").iter().filter_map(move |a| Some((text(a, "ip").to_owned(), number?)))
         });
         found.chain(old).next().ok_or_else(|| format!("no endpoints available for service {name:?}"))
@@ -210,8 +203,9 @@ async fn post(
 /// What a code other than success is called.
 fn refusal(code: u16, body: &[u8]) -> String {
     let said = serde_json::from_slice::<Value>(body).unwrap_or_default();
-    if let ("Status", message @ 1..) = (text(&said, "kind"), text(&said, "message").len()) {
-        return text(&said, "message")[..message].to_owned();
+    let message = text(&said, "message");
+    if text(&said, "kind") == "Status" && !message.is_empty() {
+        return message.to_owned();
     }
     match code {
         404 => "the server could not find the requested resource".to_owned(),

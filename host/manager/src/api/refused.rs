@@ -39,13 +39,14 @@ impl Refused {
     }
 }
 
-/// Whether a 403 is the authorizer's. Admission answers with the same reason;
+/// Whether a refusal is the authorizer's. Admission answers with the same reason;
 /// only the message tells them apart:
 /// `pods is forbidden: User "u" cannot list resource "pods" in API group ""`.
-fn is_unauthorized(failure: &Failure) -> bool {
+pub(crate) fn is_unauthorized(failure: &Failure) -> bool {
     let said = failure.message.split_once("forbidden: ").map(|(_, said)| said);
     let said = said.and_then(|said| said.strip_prefix("User \"")?.split_once("\" cannot "));
-    failure.reason == "Forbidden"
+    failure.status == 403
+        && failure.reason == "Forbidden"
         && failure.causes.is_empty()
         && said.is_some_and(|(_, what)| what.contains(" resource \"") || what.contains(" path \""))
 }

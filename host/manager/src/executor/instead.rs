@@ -24,7 +24,7 @@ use super::{
     write::{Ending, Write},
 };
 use crate::{
-    api::{ApiError, collection_path, query_escape},
+    api::{ApiError, collection_path, is_unauthorized, query_escape},
     contract::{Failure, PatchKind, Verb},
 };
 
@@ -54,10 +54,9 @@ impl Write<'_> {
         self.is_patch() && self.executor.shared.unpatchable.0.lock().contains(&self.place())
     }
 
-    /// Whether a patch was refused for want of the verb, in the words of
-    /// Kubernetes' authorizer; admission refuses with the same status.
+    /// Whether a patch was refused for want of the verb.
     pub(super) fn lacks_verb(&self, failure: &Failure) -> bool {
-        self.is_patch() && failure.status == 403 && failure.message.contains(" cannot patch resource ")
+        self.is_patch() && is_unauthorized(failure) && failure.message.contains(" cannot patch resource ")
     }
 
     /// Makes the patch as an update. `forbidden` is how the patch was refused, if

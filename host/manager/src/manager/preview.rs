@@ -42,7 +42,7 @@ impl Manager {
             return Err("this manager works on the cluster itself".into());
         };
         let (mut first_loaded, mut cached, mut rested) = (false, false, None);
-        let not_run = loop {
+        let (not_run, stopped) = loop {
             let discovery = self.discovery.borrow().clone();
             let elapsed = started.elapsed();
             if let Some(error) =
@@ -90,7 +90,6 @@ impl Manager {
             }
             tokio::time::sleep(LOOK).await;
         };
-        let (not_run, stopped) = not_run;
         Ok(self.report(preview, &sandbox, not_run, stopped))
     }
 

@@ -43,9 +43,7 @@ impl Reads {
     pub fn waits(&self) -> bool {
         self.denied || !self.refused.is_empty()
     }
-}
 
-impl Reads {
     /// Reads that were made: names, lists, index values.
     pub fn count(&self) -> usize {
         self.interests.len()
