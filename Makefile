@@ -51,8 +51,8 @@ test: tools $(UNOPTIMISED) ## Run all tests
 	$(CARGO_BUILD) --config $(UNOPTIMISED)
 	$(TARGET)/release/xtask guests --test-guests
 	@export $(TEST_CACHE); $(COMPILE)
-	@# Five of the scenarios, which play in real time, may need a second try; which ones is printed.
-	$(TEST_CACHE) PARITY_AGAIN=5 cargo test --config $(UNOPTIMISED) --release --workspace --no-fail-fast
+	@# Three of the scenarios, which play in real time, may need a second try; which ones is printed.
+	$(TEST_CACHE) PARITY_AGAIN=3 cargo test --config $(UNOPTIMISED) --release --workspace --no-fail-fast
 
 .PHONY: examples
 examples: tools ## Build and test the example controllers in Rust, Python and Go, as far as their tools are there
