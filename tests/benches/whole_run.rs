@@ -24,6 +24,8 @@ const OBJECTS: usize = 100_000;
 const DEPENDENTS: usize = 5_000;
 /// What the figures of pods and of the garbage collector are about.
 const THREE: &str = "deployment-controller,replicaset-controller,garbage-collector-controller";
+/// After this, the manager has let go of what only its start needs.
+const IDLE: Duration = Duration::from_secs(8);
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The manager's process.
@@ -115,7 +117,7 @@ async fn run() -> anyhow::Result<()> {
 /// All controllers, and nothing to do.
 async fn idle(cluster: &Cluster) -> anyhow::Result<()> {
     let manager = Manager::start(cluster.kubeconfig_path(), "*")?;
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    tokio::time::sleep(IDLE).await;
     println!(
         "manager, idle with all controllers: {:.1} MB resident, of it {:.1} MB not shared with files",
         manager.memory("VmRSS")?,
@@ -141,7 +143,7 @@ async fn scale_up(cluster: &Cluster) -> anyhow::Result<()> {
     let manager = Manager::start(cluster.kubeconfig_path(), THREE)?;
     until("the first pod is ready", || ready("first", 1)).await?;
     println!("manager: process start to the first pod ready: {:.2} s", start.elapsed().as_secs_f64());
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    tokio::time::sleep(IDLE).await;
     println!("manager, idle with three controllers: {:.1} MB resident", manager.memory("VmRSS")?);
     let before = manager.cpu()?;
     create("web", PODS)?;

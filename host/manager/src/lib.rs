@@ -40,6 +40,7 @@ pub mod queue;
 pub mod rbac;
 pub mod recording;
 pub mod registry;
+pub mod residence;
 pub mod scenario;
 pub mod serve;
 pub mod serving;

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Context;
-use coxswain::{manager::Manager, serve, serving, traces};
+use coxswain::{manager::Manager, residence, serve, serving, traces};
 use tokio_util::sync::CancellationToken;
 
 use super::{LogArgs, cluster::ClusterArgs, control, flags::Rest, flags::gates, run::ManagerArgs, startup};
@@ -130,7 +130,10 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
         }
         say!("\nStop with Ctrl-C.");
     }
-    super::interrupted().await?;
+    tokio::select! {
+        done = super::interrupted() => done?,
+        never = residence::keep_small(|| manager.modules()) => never,
+    }
     manager.shutdown().await;
     cancel.cancel();
     if let Some(traces) = traces {

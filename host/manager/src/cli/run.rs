@@ -14,7 +14,7 @@ use coxswain::{
     engine::EngineConfig,
     entropy::Entropy,
     manager::{AlwaysWrite, Config, Given, Manager, Selection},
-    serve, serving, traces,
+    residence, serve, serving, traces,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -232,7 +232,7 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
         if !startup::admit(&manager, &controllers_dir, &args.manager, &gates, &rest).await {
             return false;
         }
-        std::future::pending().await
+        residence::keep_small(|| manager.modules()).await
     };
     let good = tokio::select! {
         admitted = run => admitted,

@@ -31,6 +31,12 @@ pub struct Module {
 }
 
 impl Module {
+    /// Where its compiled code is, mapped for as long as the module is.
+    pub(crate) fn image(&self) -> std::ops::Range<usize> {
+        let image = self.pre.instance_pre().component().image_range();
+        image.start.addr()..image.end.addr()
+    }
+
     /// Asks a compiled module what it is. Blocking.
     pub(super) fn describe(
         engine: Arc<Engine>,

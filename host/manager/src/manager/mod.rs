@@ -418,6 +418,11 @@ impl Manager {
         }
     }
 
+    /// The modules in the files, whether or not they are selected.
+    pub fn modules(&self) -> Vec<Module> {
+        self.files.lock().modules().cloned().collect()
+    }
+
     /// Names and aliases of all modules in the directory.
     pub fn known_names(&self) -> Vec<String> {
         self.files.lock().known_names()
