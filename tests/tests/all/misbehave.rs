@@ -123,14 +123,19 @@ async fn what_goes_past_a_limit_is_counted_by_kind_and_named() -> anyhow::Result
 /// How long it takes from a ReplicaSet to its pod, so many times; sorted.
 async fn latencies(bed: &Bed, prefix: &str, times: usize) -> anyhow::Result<Vec<Duration>> {
     let mut all = Vec::new();
+    // A namespace of their own, so that the looking takes no longer from one measurement to the next.
+    bed.create(
+        "namespaces",
+        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": prefix}}),
+    )?;
     for n in 0..times {
         let name = format!("{prefix}-{n}");
-        let mut replica_set = deployment("default", &name, 1);
+        let mut replica_set = deployment(prefix, &name, 1);
         replica_set["kind"] = "ReplicaSet".into();
         let start = Instant::now();
         bed.create("replicasets", &replica_set)?;
         loop {
-            let pods = bed.list("v1", "pods", "default").await?;
+            let pods = bed.list("v1", "pods", prefix).await?;
             if pods.iter().any(|pod| text(&pod["metadata"]["labels"]["app"]) == name) {
                 break;
             }
@@ -162,9 +167,9 @@ async fn a_guest_that_spins_takes_nobodys_turn() -> anyhow::Result<()> {
         before[TIMES / 2],
         before[TIMES - 1]
     );
-    // A turn that was lost would cost ten seconds or more. The rest is the share of a processor that the
-    // spinner has by right, on a machine that may be busy with other tests.
-    ensure!(median < before[TIMES / 2] * 4 + Duration::from_millis(50), "{before:?}\n{beside:?}");
+    // A turn that was lost would cost ten seconds or more, a processor shared by halves the double. The rest is for
+    // a machine that is busy with other tests.
+    ensure!(median < before[TIMES / 2] * 2 + Duration::from_millis(50), "{before:?}\n{beside:?}");
     ensure!(worst < Duration::from_secs(3), "{beside:?}");
     bed.stop().await;
     Ok(())

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Context;
 use coxswain::{
     contract::{GroupResource, KeyKind, LookupRule, Manifest, display_name},
-    engine::{Engine, EngineConfig},
+    engine::{Engine, EngineConfig, LoadError},
 };
 use serde::Serialize;
 
@@ -27,6 +27,9 @@ struct Report<'a> {
     runnable: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    /// What it said while it described itself, if that failed.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    said: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     hash: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,6 +47,10 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         bytes: size,
         runnable: loaded.is_ok(),
         reason: loaded.as_ref().err().map(ToString::to_string),
+        said: match &loaded {
+            Err(LoadError::Describe { lines, .. }) => lines,
+            _ => &[],
+        },
         hash: loaded.as_ref().ok().map(|m| m.hash()),
         manifest: loaded.as_ref().ok().map(|m| &**m.manifest()),
     };
@@ -59,6 +66,7 @@ fn print_text(report: &Report<'_>) {
     say!("{} ({} KB)", report.file, report.bytes.div_ceil(1024));
     if let Some(reason) = &report.reason {
         say!("this host cannot run it: {reason}");
+        report.said.iter().for_each(|line| say!("    {line}"));
     }
     let (Some(manifest), Some(hash)) = (report.manifest, report.hash) else { return };
     say!("this host can run it\n");

@@ -153,6 +153,15 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
 }
 
+/// Runs something to its end, and waits for nothing that is still computing: a
+/// module that spins does so until its deadline.
+fn to_its_end<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = runtime()?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_background();
+    done
+}
+
 /// Waits for SIGINT or SIGTERM.
 async fn interrupted() -> anyhow::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};

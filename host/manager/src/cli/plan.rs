@@ -42,7 +42,7 @@ fn duration(text: &str) -> Result<Duration, &'static str> {
 /// Finds out what would be done, and prints it.
 pub fn main(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     args.run.init_log("error")?;
-    super::runtime()?.block_on(plan(args, rest))
+    super::to_its_end(plan(args, rest))
 }
 
 async fn plan(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {

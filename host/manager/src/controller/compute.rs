@@ -3,9 +3,8 @@
 //! In: calls of guests, at most one at a time of each version of a controller.
 //! Out: their results. Kept: as many calls are started at once as there are
 //! processors; one that takes longer than a slice gives its place up and goes on
-//! beside the others, where the operating system shares the processors out. So a
-//! guest that spins until its deadline costs the others a share of a processor,
-//! and never their turn.
+//! beside the others, stepping back for them (`engine::pace`). So a guest that
+//! spins until its deadline costs the others little, and never their turn.
 
 use std::time::Duration;
 

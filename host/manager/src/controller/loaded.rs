@@ -134,7 +134,7 @@ impl Loaded {
         instance.has_spent(spent);
         let begun = Instant::now();
         let (result, snapshot) = instance.reconcile(&request, snapshot, log);
-        let spent = begun.elapsed();
+        let spent = begun.elapsed().saturating_sub(instance.paused());
         self.memory.store(instance.memory(), Ordering::Relaxed);
         // After a fault the instance is in no known state: it is dropped, and the next call makes another.
         if result.is_ok() {

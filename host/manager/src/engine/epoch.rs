@@ -8,7 +8,7 @@ use std::{
     io,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     thread::{self, Thread},
     time::Duration,
@@ -23,6 +23,20 @@ pub(super) fn epochs(time: Duration) -> u64 {
     u64::try_from(time.as_nanos().div_ceil(PERIOD.as_nanos())).unwrap_or(u64::MAX / 2).saturating_add(1)
 }
 
+/// Epochs that have passed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ticks(Arc<AtomicU64>);
+
+impl Ticks {
+    pub(super) fn now(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    pub(super) fn advance(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
 #[derive(Default)]
 struct Shared {
     running: AtomicUsize,
@@ -33,24 +47,32 @@ struct Shared {
 pub(super) struct Ticker {
     shared: Arc<Shared>,
     thread: Thread,
+    ticks: Ticks,
 }
 
 impl Ticker {
     /// Starts the thread.
     pub(super) fn start(engine: &wasmtime::Engine) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        let (engine, seen) = (engine.clone(), shared.clone());
+        let ticks = Ticks::default();
+        let (engine, seen, counted) = (engine.clone(), shared.clone(), ticks.clone());
         let thread = thread::Builder::new().name("epochs".into()).spawn(move || {
             while !seen.stop.load(Ordering::Acquire) {
                 if seen.running.load(Ordering::Acquire) == 0 {
                     thread::park();
                 } else {
                     thread::sleep(PERIOD);
+                    counted.advance();
                     engine.increment_epoch();
                 }
             }
         })?;
-        Ok(Self { shared, thread: thread.thread().clone() })
+        Ok(Self { shared, thread: thread.thread().clone(), ticks })
+    }
+
+    /// The epochs of its engine.
+    pub(super) fn ticks(&self) -> Ticks {
+        self.ticks.clone()
     }
 
     /// Epochs move until what is returned is dropped.

@@ -19,6 +19,9 @@ pub enum LoadError {
     /// What was compiled before is gone.
     #[error("the module {0} is not in the cache of compiled modules any more")]
     NotKept(String),
+    /// Nobody wants it any more.
+    #[error("other content came before it was loaded")]
+    Superseded,
     /// The file is something else.
     #[error("not a WebAssembly file (it starts with {0}); expected a WebAssembly component")]
     NotWasm(String),
@@ -68,11 +71,23 @@ pub enum LoadError {
     #[error("cannot be compiled: {0}")]
     Compile(String),
     /// It did not survive `describe`.
-    #[error("`describe` failed: {0}")]
-    Describe(#[source] Fault),
+    #[error("`describe` failed: {fault}{}", said(.lines))]
+    Describe {
+        /// How it ended.
+        #[source]
+        fault: Fault,
+        /// What it had to say, the last of it: an uncaught exception is written
+        /// to standard error.
+        lines: Vec<String>,
+    },
     /// What it says about itself makes no sense.
     #[error("its manifest is invalid: {}", .0.join("; "))]
     Manifest(Vec<String>),
+}
+
+/// The last line is the one that names an exception, in most languages.
+fn said(lines: &[String]) -> String {
+    lines.last().map_or_else(String::new, |line| format!("; its last words: {line}"))
 }
 
 /// How a reconcile ended without an outcome. The instance is of no use after it.

@@ -13,6 +13,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use super::{
     LogSink, SnapshotHost,
+    pace::Pace,
     wasi::{self, OutputLines, VirtualWorld},
 };
 use crate::contract::{
@@ -33,12 +34,13 @@ pub(super) struct HostState {
     pub(super) refused: Option<String>,
     pub(super) memory: MemoryLimiter,
     pub(super) world: VirtualWorld,
+    pub(super) pace: Pace,
     wasi: WasiCtx,
     pub(super) table: ResourceTable,
 }
 
 impl HostState {
-    pub(super) fn new(memory_limit: usize, rate: Arc<LogRate>) -> Self {
+    pub(super) fn new(memory_limit: usize, rate: Arc<LogRate>, pace: Pace) -> Self {
         let log = SharedLog { sink: Arc::new(Mutex::new(None)), rate };
         let world = VirtualWorld::default();
         let wasi = wasi::closed_context(
@@ -52,6 +54,7 @@ impl HostState {
             refused: None,
             memory: MemoryLimiter { limit: memory_limit, used: 0, refused: false },
             world,
+            pace,
             wasi,
             table: ResourceTable::new(),
         }

@@ -4,15 +4,17 @@
 //! [`Fault`] that kept the module from one. Invariant: an instance that faulted
 //! is never called again.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use wasmtime::{Store, Trap, WasmBacktrace};
+use parking_lot::Mutex;
+use wasmtime::{Store, Trap, UpdateDeadline, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
 use super::{
-    Engine, Fault, Limits, LoadError, LogSink, SnapshotHost, epoch,
+    Engine, Fault, Limits, LoadError, LogSink, SnapshotHost,
     host::{HostState, LogRate},
     manifest, one_line,
+    pace::Pace,
 };
 use crate::contract::{
     ControllerWorld, Level, Manifest, ObjectRef, Outcome, Query, Request, ResourceInfo, Timestamp,
@@ -47,19 +49,21 @@ impl Module {
         let nothing = Manifest::blank("");
         let log_rate = Arc::new(LogRate::new(limits.log_lines));
         let module = Self { engine, pre, manifest: Arc::new(nothing), hash, limits, log_rate };
-        let mut instance = module.start().map_err(|(error, fault)| {
+        let log = Arc::new(DescribeLog::default());
+        let failed = |fault| LoadError::Describe { fault, lines: log.last() };
+        let mut instance = module.start(Some(log.clone())).map_err(|(error, fault)| {
             // Whatever is no trap is a mismatch of types.
             let ran = error.is::<Trap>() || error.is::<I32Exit>() || !matches!(fault, Fault::Trap(_));
-            if ran { LoadError::Describe(fault) } else { LoadError::Contract(one_line(&error)) }
+            if ran { failed(fault) } else { LoadError::Contract(one_line(&error)) }
         })?;
         let answer = instance.call(
             Timestamp { seconds: 0, millis: 0 },
             (0, 0),
             Box::new(NoCluster),
-            Arc::new(DescribeLog),
+            log.clone(),
             |world, store| world.call_describe(store),
         );
-        let described = answer.0.map_err(LoadError::Describe)?;
+        let described = answer.0.map_err(failed)?;
         manifest::validate(&described).map_err(LoadError::Manifest)?;
         Ok(Self { manifest: Arc::new(described), ..module })
     }
@@ -94,24 +98,41 @@ impl Module {
     /// A fresh instance; takes microseconds. A module that runs code of its own
     /// when instantiated does so here.
     pub fn instantiate(&self) -> Result<Instance, Fault> {
-        self.start().map_err(|(_, fault)| fault)
+        self.start(None).map_err(|(_, fault)| fault)
     }
 
-    fn start(&self) -> Result<Instance, (wasmtime::Error, Fault)> {
-        let mut store =
-            Store::new(&self.engine.wasm, HostState::new(self.limits.memory, self.log_rate.clone()));
+    fn start(&self, log: Option<Arc<dyn LogSink>>) -> Result<Instance, (wasmtime::Error, Fault)> {
+        let pace = Pace::new(self.engine.ticker.ticks(), self.engine.turns.clone());
+        let state = HostState::new(self.limits.memory, self.log_rate.clone(), pace);
+        let mut store = Store::new(&self.engine.wasm, state);
         store.limiter(|state| &mut state.memory);
         // What a module hands over in one call is bounded like what it may hold.
         store.set_hostcall_fuel(self.limits.memory);
         let deadline = self.limits.deadline + self.limits.first_call;
-        store.set_epoch_deadline(epoch::epochs(deadline));
+        store.epoch_deadline_callback(|mut context| match context.data_mut().pace.may_go_on() {
+            true => Ok(UpdateDeadline::Continue(1)),
+            false => Err(Trap::Interrupt.into()),
+        });
+        store.data().log.direct(log);
         let running = self.engine.ticker.running();
+        let first = store.data_mut().pace.begin(deadline);
+        store.set_epoch_deadline(first);
         let world = self.pre.instantiate(&mut store);
+        store.data_mut().pace.end();
+        store.data().log.direct(None);
         drop(running);
         match world {
             Ok(world) => {
                 let (engine, limits) = (self.engine.clone(), self.limits);
-                Ok(Instance { engine, store, world, limits, spent: Duration::ZERO, called: false })
+                Ok(Instance {
+                    engine,
+                    store,
+                    world,
+                    limits,
+                    spent: Duration::ZERO,
+                    paused: Duration::ZERO,
+                    called: false,
+                })
             }
             Err(error) => {
                 let fault = classify(&error, store.data(), deadline);
@@ -137,6 +158,7 @@ pub struct Instance {
     world: ControllerWorld,
     limits: Limits,
     spent: Duration,
+    paused: Duration,
     called: bool,
 }
 
@@ -180,13 +202,15 @@ impl Instance {
         state.log.direct(Some(log));
         state.world.set(now, seed);
         let left = deadline.saturating_sub(std::mem::take(&mut self.spent));
-        self.store.set_epoch_deadline(epoch::epochs(left));
 
         let running = self.engine.ticker.running();
+        let first = self.store.data_mut().pace.begin(left);
+        self.store.set_epoch_deadline(first);
         let answer = function(&self.world, &mut self.store);
         drop(running);
 
         let state = self.store.data_mut();
+        self.paused = state.pace.end();
         state.log.direct(None);
         let answer = match (state.refused.take(), answer) {
             (Some(reason), _) => Err(Fault::Snapshot(reason)),
@@ -196,6 +220,11 @@ impl Instance {
         // Only `call` puts a snapshot in or takes it out.
         let snapshot = state.snapshot.take().unwrap_or_else(|| Box::new(NoCluster));
         (answer, snapshot)
+    }
+
+    /// How long the last call was kept from computing, for others' sake.
+    pub fn paused(&self) -> Duration {
+        self.paused
     }
 
     /// Bytes of linear memory in use.
@@ -261,11 +290,29 @@ impl SnapshotHost for NoCluster {
     }
 }
 
-/// Where lines go that a module writes while it describes itself.
-struct DescribeLog;
+/// Where lines go that a module writes while it describes itself. The last ones
+/// are kept, since they may say why it fails.
+#[derive(Default)]
+struct DescribeLog(Mutex<VecDeque<String>>);
+
+/// Lines that are kept.
+const LAST_WORDS: usize = 20;
+
+impl DescribeLog {
+    fn last(&self) -> Vec<String> {
+        self.0.lock().iter().cloned().collect()
+    }
+}
 
 impl LogSink for DescribeLog {
     fn log(&self, level: Level, message: &str) {
+        for line in message.lines().filter(|line| !line.trim().is_empty()) {
+            let mut lines = self.0.lock();
+            if lines.len() == LAST_WORDS {
+                lines.pop_front();
+            }
+            lines.push_back(line.trim_end().to_owned());
+        }
         match level {
             Level::Debug | Level::Info => tracing::debug!("while describing itself: {message}"),
             Level::Warn | Level::Error => tracing::warn!("while describing itself: {message}"),

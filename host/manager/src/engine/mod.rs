@@ -20,6 +20,7 @@ mod inspect;
 mod instance;
 mod manifest;
 mod measures;
+mod pace;
 mod wasi;
 
 #[cfg(test)]
@@ -45,6 +46,7 @@ pub use manifest::validate as validate_manifest;
 use cache::ArtifactCache;
 use epoch::Ticker;
 use host::HostState;
+use pace::Turns;
 
 /// What a module may look at during one round of a reconcile.
 ///
@@ -109,6 +111,8 @@ pub struct Engine {
     compilers: Semaphore,
     limits: Limits,
     ticker: Ticker,
+    /// Turns of calls that take long.
+    turns: Arc<Turns>,
 }
 
 impl Engine {
@@ -125,9 +129,16 @@ impl Engine {
             }
         });
         let ticker = Ticker::start(&wasm).map_err(EngineError::Ticker)?;
-        let compilers = Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from));
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        let (compilers, turns) = (Semaphore::new(processors), Turns::of(processors));
         let (compiler, limits) = (config.compiler, config.limits);
-        Ok(Arc::new(Self { wasm, linker, cache, compiler, compilers, limits, ticker }))
+        Ok(Arc::new(Self { wasm, linker, cache, compiler, compilers, limits, ticker, turns }))
+    }
+
+    /// Has calls that take long go on without pauses for others' sake: the
+    /// process is about to end, and waits for them.
+    pub fn hurry(&self) {
+        self.turns.hurry();
     }
 
     /// Checks, compiles and describes a module. What it costs is time, not

@@ -268,11 +268,29 @@ fn files_that_are_no_controllers_are_refused() {
 }
 
 #[test]
+fn a_module_that_cannot_describe_itself_is_refused_with_its_last_words() {
+    let mut bytes = guest("gadget-variants");
+    let (from, to) = (b"gadget-variant=panics    ", b"gadget-variant=undeclared");
+    let places: Vec<_> = (0..bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
+    assert!(!places.is_empty());
+    places.into_iter().for_each(|at| bytes[at..at + to.len()].copy_from_slice(to));
+    let refusal = load(&engine(SMALL, None), bytes).unwrap_err();
+    let said = "this version cannot say what it is";
+    assert!(
+        refusal.to_string().contains("its last words: ") && refusal.to_string().contains(said),
+        "{refusal}"
+    );
+    assert!(!refusal.to_string().contains('\n'), "one line: {refusal}");
+    let LoadError::Describe { fault: Fault::Trap(_), lines } = &refusal else { panic!("{refusal:?}") };
+    assert!(lines.iter().any(|line| line.contains(said)), "{lines:?}");
+}
+
+#[test]
 fn a_module_too_large_for_its_limit_is_not_loaded() {
     let limits = Limits { memory: 64 << 10, ..SMALL };
     let refusal = load(&engine(limits, None), guest("gadget-controller")).unwrap_err();
     assert!(
-        matches!(refusal, LoadError::Describe(Fault::Memory { limit }) if limit == 64 << 10),
+        matches!(refusal, LoadError::Describe { fault: Fault::Memory { limit }, .. } if limit == 64 << 10),
         "{refusal}"
     );
 }

@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use tokio_util::sync::CancellationToken;
+
 use super::{
     Refusal,
     rollbacks::RolledBack,
@@ -20,6 +22,8 @@ pub(super) struct File {
     pub hash: String,
     /// The module in it, once it was loaded.
     pub module: Option<Module>,
+    /// Ends the loading of that content, should other content come before.
+    loading: CancellationToken,
     /// How long that took: next to nothing if it had been compiled before.
     pub took: Duration,
     /// How far it has come, since when, and what is wrong with it.
@@ -47,18 +51,20 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Notes new content; false if it is of no interest since it was rolled back
-    /// before. The version that runs is not touched.
-    pub fn found(&mut self, path: &Path, hash: &str, now: jiff::Timestamp) -> bool {
+    /// Notes new content, which is to be loaded until the token says otherwise;
+    /// none if it is of no interest since it was rolled back before. The version
+    /// that runs is not touched.
+    pub fn found(&mut self, path: &Path, hash: &str, now: jiff::Timestamp) -> Option<CancellationToken> {
         let file = self.files.entry(path.to_owned()).or_default();
         if file.banned.as_deref() == Some(hash) {
-            return false;
+            return None;
         }
+        std::mem::take(&mut file.loading).cancel();
         file.hash = hash.to_owned();
         file.module = None;
         file.banned = None;
         (file.stage, file.since, file.reason) = (Stage::Noticed, now, None);
-        true
+        Some(file.loading.clone())
     }
 
     /// Notes content that was rolled back before this process began. Another
@@ -129,7 +135,9 @@ impl Files {
 
     /// Forgets a file; the controller that ran from it, if one did.
     pub fn gone(&mut self, path: &Path) -> Option<String> {
-        self.files.remove(path).and_then(|file| file.runs)
+        let file = self.files.remove(path)?;
+        file.loading.cancel();
+        file.runs
     }
 
     /// Another file that a controller of this name runs from.
@@ -205,14 +213,24 @@ mod tests {
     #[test]
     fn content_that_runs_again_is_not_refused_any_more() {
         let (mut files, path, now) = (Files::default(), Path::new("a.wasm"), jiff::Timestamp::UNIX_EPOCH);
-        assert!(files.found(path, "a", now));
+        assert!(files.found(path, "a", now).is_some());
         files.advance(path, Stage::RolledBack, Some("bad".into()), now);
-        assert!(files.refused(path).is_some() && !files.found(path, "a", now));
+        assert!(files.refused(path).is_some() && files.found(path, "a", now).is_none());
         assert!(!files.restore(path, "b"), "another version runs");
         assert!(files.refused(path).is_some());
         assert!(files.restore(path, "a"));
         files.advance(path, Stage::Live, None, now);
         assert!(files.refused(path).is_none() && files.refusals(Path::new(".")).is_empty());
-        assert!(files.found(path, "a", now), "it may be read again");
+        assert!(files.found(path, "a", now).is_some(), "it may be read again");
+    }
+
+    #[test]
+    fn content_is_loaded_until_other_content_comes_or_the_file_goes() {
+        let (mut files, path, now) = (Files::default(), Path::new("a.wasm"), jiff::Timestamp::UNIX_EPOCH);
+        let first = files.found(path, "a", now).unwrap();
+        let second = files.found(path, "b", now).unwrap();
+        assert!(first.is_cancelled() && !second.is_cancelled());
+        files.gone(path);
+        assert!(second.is_cancelled());
     }
 }

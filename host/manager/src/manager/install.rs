@@ -147,14 +147,15 @@ impl Manager {
         if let Some(record) = before {
             return self.load_instead(path, record);
         }
-        {
+        let wanted = {
             let mut files = self.files.lock();
-            if !files.found(&path, &hash, self.config.clock.now()) {
+            let Some(wanted) = files.found(&path, &hash, self.config.clock.now()) else {
                 tracing::warn!(file = %path.display(), hash = short(&hash), "the same content was rolled back before and stays refused");
                 return;
-            }
+            };
             files.loading += 1;
-        }
+            wanted
+        };
         self.rollbacks.forget(&path);
         self.advance(&path, Stage::Noticed, None);
         let engine = self.engine.clone();
@@ -164,7 +165,9 @@ impl Manager {
             let observe = |step| {
                 let _ = work.send(Work::Step { path: path.clone(), hash: hash.clone(), step });
             };
-            let result = engine.load_observed(bytes, observe).await;
+            // Of several builds in a row only the newest is worth compiling.
+            let result = wanted.run_until_cancelled(engine.load_observed(bytes, observe)).await;
+            let result = result.unwrap_or(Err(LoadError::Superseded));
             let took = start.elapsed();
             let _ = work.send(Work::Loaded { path, hash, took, result });
         });
@@ -222,6 +225,8 @@ impl Manager {
         }
         let Some(file) = files.current(path, hash) else { return };
         match result {
+            // The same content came again since, and is being loaded again.
+            Err(LoadError::Superseded) => {}
             Ok(module) => {
                 (file.module, file.took) = (Some(module), took);
                 drop(files);

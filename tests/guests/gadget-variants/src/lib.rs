@@ -4,11 +4,16 @@
 //! One build holds them all. Which one it is says a text in its data, which a
 //! test replaces: that makes another module, with another hash.
 
-use coxswain_sdk::{Action, Controller, Ctx, Declaration, ObjectMeta, Plan, Resource, Result, Step, View};
+use coxswain_sdk::{
+    Action, Ask, Controller, Ctx, Declaration, ObjectMeta, Plan, Resource, Result, Step, View,
+    contract::LookupRule,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 const GADGETS: Resource = Resource::new("test.example", "v1", "gadgets", "Gadget");
+const REVIEWS: Resource =
+    Resource::new("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview");
 const CONFIG_MAPS: Resource = Resource::new("", "v1", "configmaps", "ConfigMap");
 
 /// The text that a test replaces: 16 characters after the sign of equality.
@@ -57,6 +62,7 @@ pub struct GadgetController;
 impl Controller for GadgetController {
     fn declare() -> Declaration {
         let variant = variant();
+        assert!(variant != "undeclared", "this version cannot say what it is");
         let declaration = Declaration::new("gadget-controller")
             .version(&variant)
             .keys_objects("gadgets", &[GADGETS])
@@ -67,6 +73,7 @@ impl Controller for GadgetController {
             "keeps-1" => declaration.state_format(1, &[]),
             "keeps-2" => declaration.state_format(2, &[1]),
             "keeps-3" => declaration.state_format(3, &[]),
+            "asks" => declaration.lookup_get(CONFIG_MAPS, "").lookup(LookupRule::Review(REVIEWS.to_wire())),
             _ => declaration,
         }
     }
@@ -77,6 +84,22 @@ impl Controller for GadgetController {
             "spins" => spin(),
             "thirds" if name.ends_with(['0', '3', '6', '9']) => panic!("{name} is one of three"),
             "thirds" => Ok(Plan::new()),
+            // What is asked does not change what is decided.
+            "asks" if name.starts_with("review") => {
+                let body =
+                    json!({"spec": {"user": "u", "nonResourceAttributes": {"path": "/", "verb": "get"}}});
+                let _ = ctx.look_up(Ask::Review {
+                    resource: REVIEWS,
+                    namespace: String::new(),
+                    body: body.to_string(),
+                })?;
+                Ok(Plan::new())
+            }
+            "asks" => {
+                let found = ctx.look_up(Ask::get(CONFIG_MAPS, "default", "aside"))?;
+                assert!(found.is_ok_and(|found| found.contains("there it is")), "the answer did not come");
+                Ok(Plan::new())
+            }
             "invalid" => {
                 let mut plan = Plan::new();
                 let body = json!({"metadata": {"name": "no/name"}});
