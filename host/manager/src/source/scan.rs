@@ -102,6 +102,10 @@ impl Scanner {
         };
         for path in &paths {
             let known = self.files.entry(path.clone()).or_default();
+            if let Some(reason) = leads_nowhere(path) {
+                events.extend(lost(path, known, reason));
+                continue;
+            }
             known.missed = false;
             events.extend(look(path, known, now));
         }
@@ -134,6 +138,14 @@ fn list(root: &Path) -> io::Result<Vec<PathBuf>> {
     match fs::metadata(root) {
         Ok(metadata) if metadata.is_dir() => {}
         Ok(_) => return Ok(vec![root.to_path_buf()]),
+        // What leads nowhere is told where files are looked at.
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound
+                && is_module_name(root)
+                && fs::symlink_metadata(root).is_ok() =>
+        {
+            return Ok(vec![root.to_path_buf()]);
+        }
         // A single file that went away is gone; a directory may be on its way.
         Err(error) if error.kind() == io::ErrorKind::NotFound && is_module_name(root) => {
             return Ok(Vec::new());
@@ -143,16 +155,36 @@ fn list(root: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(root)? {
         let path = entry?.path();
-        // Through symbolic links, as a mounted ConfigMap has them. A link that leads nowhere
-        // is a file that is not there.
-        if is_module_name(&path)
-            && fs::metadata(&path).map_or_else(|e| e.kind() != io::ErrorKind::NotFound, |m| !m.is_dir())
-        {
+        if is_module_name(&path) {
             paths.push(path);
         }
     }
     paths.sort();
     Ok(paths)
+}
+
+/// Where a symbolic link leads, if nothing is there.
+fn leads_nowhere(path: &Path) -> Option<String> {
+    let target = fs::read_link(path).ok()?;
+    let missing = fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    missing.then(|| format!("a link to {}, which is not there", target.display()))
+}
+
+/// A link that leads nowhere is a file that is not there: what was found before
+/// is gone, once it stays so. But unlike a file that was removed it is mentioned.
+fn lost(path: &Path, known: &mut Known, reason: String) -> Vec<SourceEvent> {
+    if known.trouble.as_ref() == Some(&reason) {
+        return Vec::new();
+    }
+    known.waiting = None;
+    if !std::mem::replace(&mut known.missed, true) {
+        return Vec::new();
+    }
+    let was_there = known.hash.is_some() || known.trouble.is_some();
+    *known = Known { trouble: Some(reason.clone()), ..Known::default() };
+    let path = path.to_path_buf();
+    let gone = was_there.then(|| SourceEvent::Gone { path: path.clone() });
+    gone.into_iter().chain([SourceEvent::Trouble { path, reason }]).collect()
 }
 
 fn look(path: &Path, known: &mut Known, now: Instant) -> Option<SourceEvent> {
@@ -210,6 +242,9 @@ fn read(path: &Path, known: &Known) -> io::Result<Option<(Stamp, Vec<u8>)>> {
     let stamp = Stamp::of(&metadata);
     if known.told.as_ref() == Some(&stamp) && known.trouble.is_none() {
         return Ok(None);
+    }
+    if metadata.is_dir() {
+        return Err(io::Error::other("a directory; a module is one file"));
     }
     // Reading a pipe or a device could take for ever.
     if !metadata.is_file() {

@@ -129,9 +129,29 @@ fn a_config_map_flips() {
     symlink("..v2", dir.path("..data_tmp")).unwrap();
     fs::rename(dir.path("..data_tmp"), dir.path("..data")).unwrap();
     assert_eq!(dir.scan(), ["found a.wasm 2"]);
-    // A link that leads nowhere is a file that is gone.
+    // A link that leads nowhere is a file that is gone, and is mentioned.
     fs::remove_dir_all(dir.path("..v2")).unwrap();
     assert_eq!(dir.scan(), [""; 0]);
+    assert_eq!(dir.scan(), ["gone a.wasm", "trouble a.wasm"]);
+    assert_eq!(dir.scan(), [""; 0]);
+    assert!(!dir.scanner.is_waiting());
+    symlink("..v1", dir.path("..data_tmp")).unwrap();
+    fs::rename(dir.path("..data_tmp"), dir.path("..data")).unwrap();
+    assert_eq!(dir.scan(), ["found a.wasm 1"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_never_led_anywhere_is_told_once_and_goes_with_the_link() {
+    let mut dir = Dir::new();
+    std::os::unix::fs::symlink("nowhere.wasm", dir.path("a.wasm")).unwrap();
+    dir.scan();
+    let events = dir.scanner.scan_at(dir.now);
+    let reason = "a link to nowhere.wasm, which is not there".to_owned();
+    assert_eq!(events, [SourceEvent::Trouble { path: dir.path("a.wasm"), reason }]);
+    assert_eq!(dir.scan(), [""; 0]);
+    fs::remove_file(dir.path("a.wasm")).unwrap();
+    dir.scan();
     assert_eq!(dir.scan(), ["gone a.wasm"]);
 }
 
@@ -160,6 +180,13 @@ fn what_is_no_file_is_trouble_with_that_file_alone() {
     fs::remove_file(dir.path("a.wasm")).unwrap();
     dir.write("a.wasm", &minimal_module(2));
     assert_eq!(dir.scan(), ["found a.wasm 2"]);
+    // Nor is a directory a module, and its name does not make it one.
+    fs::create_dir(dir.path("c.wasm")).unwrap();
+    assert_eq!(dir.scan(), ["trouble c.wasm"]);
+    assert_eq!(dir.scan(), [""; 0]);
+    fs::remove_dir(dir.path("c.wasm")).unwrap();
+    dir.scan();
+    assert_eq!(dir.scan(), ["gone c.wasm"]);
 }
 
 #[tokio::test]
