@@ -231,7 +231,7 @@ impl ApiClient {
         let work = async {
             let response = self.ask(request).await?;
             let (parts, body) = response.into_parts();
-            let sent = sent.answered(parts.status);
+            let sent = sent.answered(parts.status, &parts.headers);
             let body = body.collect().await.map_err(|e| ApiError::no_answer(describe(&e)))?.to_bytes();
             sent.read(body.len());
             if parts.status.as_u16() >= 400 {
@@ -267,7 +267,7 @@ impl ApiClient {
             Ok(answer) => answer?,
             Err(_) => return Err(ApiError::no_answer(format!("no answer within {timeout:?}"))),
         };
-        sent.answered(response.status());
+        sent.answered(response.status(), response.headers());
         if response.status().as_u16() < 400 {
             return Ok(response);
         }
@@ -310,8 +310,11 @@ impl<'a> Sent<'a> {
         Self { metrics, method: method.clone(), bytes, at: tokio::time::Instant::now(), status: None }
     }
 
-    fn answered(mut self, status: StatusCode) -> Answered<'a> {
+    fn answered(mut self, status: StatusCode, headers: &http::HeaderMap) -> Answered<'a> {
         self.status = Some(status);
+        if let (Some(metrics), Some([flow_schema, level])) = (self.metrics, classified(headers)) {
+            metrics.classified(flow_schema, level, status.as_u16());
+        }
         Answered { metrics: self.metrics, method: self.method.clone() }
     }
 }
@@ -323,6 +326,14 @@ impl Drop for Sent<'_> {
             metrics.sent(self.method.as_str(), status, self.at.elapsed(), self.bytes);
         }
     }
+}
+
+/// Which FlowSchema and which PriorityLevelConfiguration the API server took a
+/// request for, by uid, if it says so.
+/// <https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#diagnostics>
+fn classified(headers: &http::HeaderMap) -> Option<[&str; 2]> {
+    let text = |name: &str| headers.get(name)?.to_str().ok();
+    Some([text("x-kubernetes-pf-flowschema-uid")?, text("x-kubernetes-pf-prioritylevel-uid")?])
 }
 
 /// An answer whose body is being read.
@@ -423,6 +434,36 @@ mod tests {
             ("/apis/authorization.k8s.io/v1/subjectaccessreviews/x", false),
         ] {
             assert_eq!(is_review(path), review, "{path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_the_api_server_takes_requests_for_is_counted() {
+        let service = tower::service_fn(move |request: Request<Body>| async move {
+            let full = request.uri().path().ends_with("/pods");
+            let mut response = http::Response::builder().status(if full { 429 } else { 200 });
+            if request.uri().path() != "/version" {
+                response = response
+                    .header("x-kubernetes-pf-flowschema-uid", "f")
+                    .header("x-kubernetes-pf-prioritylevel-uid", "p");
+            }
+            Ok::<_, std::convert::Infallible>(response.body(Body::empty()).unwrap())
+        });
+        let metrics = crate::metrics::Metrics::new("https://x", []);
+        let api =
+            ApiClient::new(kube::Client::new(service, "default"), "test").measured(metrics.client.clone());
+        for path in ["/api/v1/nodes", "/api/v1/nodes", "/api/v1/pods", "/version"] {
+            let _ = api.get(path, Duration::from_secs(60)).await;
+        }
+        let _ = api.open("/api/v1/nodes", "*/*", Duration::from_secs(60)).await;
+        let text = metrics.text(&crate::metrics::Scraped::default());
+        let series = |code: &str| {
+            format!(
+                "coxswain_api_priority_requests_total{{code=\"{code}\",flow_schema=\"f\",priority_level=\"p\"}}"
+            )
+        };
+        for line in [format!("{} 3\n", series("200")), format!("{} 1\n", series("429"))] {
+            assert!(text.contains(&line), "{line}: {text}");
         }
     }
 

@@ -46,6 +46,11 @@ async fn a_controller_keeps_to_its_namespaces_and_follows_the_policy() -> anyhow
     let counts = |bed: &Bed| bed.manager.controller("replicaset-controller").map(|c| c.status().refusals);
     bed.until("the key is refused", LIMIT, async |bed| Ok(counts(bed).is_some_and(|c| c.keys > 0))).await?;
     assert_eq!(pods(&bed, "other").await?, 0);
+    let text = bed.manager.status().to_text();
+    assert!(text.contains("not declared or not granted, and refused: keys "), "{text}");
+    let metrics = bed.manager.metrics_text();
+    let series = r#"coxswain_refusals_total{controller="replicaset-controller",what="keys"} "#;
+    assert!(metrics.contains(series), "{metrics}");
 
     // A policy that cannot be used leaves the old one in force, and says so.
     for bad in [

@@ -330,6 +330,71 @@ async fn the_paths_say_what_they_are_for() -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_says_what_it_read_did_and_waits_for() -> anyhow::Result<()> {
+    let endpoints = Endpoints::start(|_, _| {}).await?;
+    let admin = endpoints.admin()?;
+    let key = async |name: &str| -> anyhow::Result<Value> {
+        let path = format!("/debug/controllers/job?key=default/{name}");
+        let answer: Value = serde_json::from_str(&admin.get(&path, None).await?.body)?;
+        Ok(answer["keys"][0].clone())
+    };
+    let until = async |name: &str, what: &str, holds: &dyn Fn(&Value) -> bool| -> anyhow::Result<Value> {
+        let end = tokio::time::Instant::now() + LIMIT;
+        loop {
+            let key = key(name).await?;
+            if holds(&key) {
+                return Ok(key);
+            }
+            ensure!(tokio::time::Instant::now() < end, "{name}: not {what}: {key:#}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let job = |name: &str| {
+        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
+            "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}})
+    };
+    // Pods cannot be made at first.
+    let broken = json!({"on": {"resource": "pods", "verbs": ["create"]}, "action": {"type": "serverError"}});
+    let faults = endpoints.cluster.rest().faults();
+    let fault = faults.add(Rule::parse(broken.to_string().as_bytes())?);
+    endpoints.create("batch/v1", "jobs", "default", &job("one"))?;
+    // This controller says itself when it comes back.
+    // This controller says itself when it comes back.
+    let failing = until("one", "failing", &|key| {
+        text(&key["lastDid"]["cameTo"]).starts_with("0 of 1 actions done; create: InternalError")
+            && text(&key["waitsFor"]).starts_with("the time it named itself, in ")
+    })
+    .await?;
+    ensure!(failing["state"] == "waiting" && failing["dueInMillis"].as_u64() > Some(0), "{failing:#}");
+    faults.remove(fault);
+    let read = |key: &Value, resource: &str, by: &str, object: &str| {
+        let found = key["reads"]["found"].as_array().cloned().unwrap_or_default();
+        found.iter().any(|one| {
+            let first =
+                one["first"].as_array().is_some_and(|all| all.iter().any(|o| text(o).starts_with(object)));
+            text(&one["resource"]) == resource && text(&one["by"]).starts_with(by) && first
+        })
+    };
+    let rests = until("one", "at rest", &|key| {
+        key["state"] == "at rest" && read(key, "pods/v1", "controller ", "default/one-")
+    })
+    .await?;
+    ensure!(read(&rests, "jobs.batch/v1", "name", "default/one"), "{rests:#}");
+    ensure!(text(&rests["waitsFor"]) == "a change of what it reads", "{rests:#}");
+    let did = &rests["lastDid"];
+    ensure!(
+        text(&did["outcome"]).contains("actions: ") && text(&did["cameTo"]).contains(" actions done"),
+        "{did:#}"
+    );
+    // Whoever asks for no key is shown none at rest.
+    let all: Value = serde_json::from_str(&admin.get("/debug/controllers/job", None).await?.body)?;
+    ensure!(all["keys"].as_array().is_some_and(Vec::is_empty), "{all:#}");
+    endpoints.stop().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_port_that_is_taken_is_named() -> anyhow::Result<()> {
     let endpoints = Endpoints::start(|_, _| {}).await?;
     let again = |port| {

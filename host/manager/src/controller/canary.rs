@@ -142,7 +142,7 @@ impl Controller {
 
     /// Gives a version its share of the keys. It must be able to share them.
     pub fn start_canary(&self, canary: &Arc<Canary>) {
-        canary.loaded.probation.excuse(self.struck.lock().clone());
+        canary.loaded.probation.excuse(self.struck.excuses(None));
         canary.loaded.view.adopt(&self.current().view);
         *self.canary.write() = Some(canary.clone());
         self.wake_share(canary);

@@ -4,6 +4,7 @@
 //! and no reconcile of a key before the cache shows what its last plan wrote.
 //! A fault of the guest costs the reconcile it happened in, nothing else.
 
+mod about;
 mod canary;
 mod compute;
 mod loaded;
@@ -14,9 +15,10 @@ mod reconcile;
 mod record;
 pub mod shadow;
 mod status;
+mod struck;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -30,6 +32,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub use about::{Deed, KeyAbout};
 pub use canary::{Canary, CanaryStatus};
 pub use compute::Compute;
 pub use loaded::{Called, Loaded};
@@ -107,13 +110,14 @@ pub struct Controller {
     since: Mutex<jiff::Timestamp>,
     records: Mutex<HashMap<Key, Record>>,
     permits: Arc<Semaphore>,
+    concurrency: usize,
     counters: Counters,
     series: ControllerSeries,
     meter: Meter,
     recent: recent::RecentList,
+    doings: about::Doings,
     last_error: Mutex<Option<KeyError>>,
-    /// Keys whose last reconcile was a strike against the module.
-    struck: Mutex<HashSet<Key>>,
+    struck: struck::Struck,
     log: Arc<dyn LogSink>,
     observers: RwLock<Vec<Arc<dyn Observer>>>,
     shadows: RwLock<Vec<Arc<Shadow>>>,
@@ -152,12 +156,14 @@ impl Controller {
             current: RwLock::new(Arc::new(loaded)),
             records: Mutex::default(),
             permits: Arc::new(Semaphore::new(concurrency.max(1))),
+            concurrency: concurrency.max(1),
             counters: Counters::default(),
             series,
             meter,
             recent: recent::RecentList::default(),
+            doings: about::Doings::default(),
             last_error: Mutex::default(),
-            struck: Mutex::default(),
+            struck: struck::Struck::default(),
             log,
             observers: RwLock::default(),
             shadows: RwLock::default(),
@@ -204,13 +210,7 @@ impl Controller {
     /// whatever is due.
     pub fn swap(&self, loaded: impl Into<Arc<Loaded>>) {
         let loaded = loaded.into();
-        {
-            let mut struck = self.struck.lock();
-            if let Some(before) = self.current().probation.struck_before() {
-                *struck = before;
-            }
-            loaded.probation.excuse(struck.clone());
-        }
+        loaded.probation.excuse(self.struck.excuses(self.current().probation.struck_before()));
         let begun = Instant::now();
         self.queue.set_serial_sources(serial_sources(&loaded));
         if let Some(numbers) = renumbering(self.current().module.manifest(), loaded.module.manifest()) {
@@ -249,8 +249,7 @@ impl Controller {
         self.queue.renumber(number);
         let mut records = self.records.lock();
         *records = records.drain().filter_map(|(key, record)| Some((renamed(key)?, record))).collect();
-        let mut struck = self.struck.lock();
-        *struck = struck.drain().filter_map(renamed).collect();
+        self.struck.rename(renamed);
     }
 
     /// Runs until [`Controller::stop`], then lets plans that are under way
@@ -371,6 +370,7 @@ impl Controller {
             let executor = self.current().executor.clone();
             let held = tokio::time::Instant::now();
             let _span = Span::part("cache", Vec::new);
+            let _phase = self.doings.waits_for_cache(&key, &barriers);
             tokio::select! {
                 () = executor.wait_passed(&key, &mut barriers) => {}
                 () = self.stop.cancelled() => {}

@@ -59,6 +59,11 @@ pub(super) fn describe(result: &Result<Outcome, Fault>) -> String {
     }
 }
 
+/// Whether a round asked for nothing.
+pub(super) fn is_for_nothing(result: &Result<Outcome, Fault>) -> bool {
+    matches!(result, Ok(Outcome::Plan(plan)) if plan.steps.iter().all(|step| step.actions.is_empty()))
+}
+
 fn describe_plan(plan: &Plan) -> String {
     let actions: usize = plan.steps.iter().map(|step| step.actions.len()).sum();
     let mut text = match actions {

@@ -49,7 +49,7 @@ impl Controller {
         }
         if settled.finished.forget {
             loaded.view.forget(key);
-            self.struck.lock().remove(key);
+            self.struck.clear(key);
             self.meter.forget(key);
         } else if !record.is_blank() {
             self.records.lock().insert(key.clone(), record);
@@ -87,13 +87,17 @@ impl Controller {
             followers.answered(&request, &called.result);
             let finished = matches!(called.result, Ok(Outcome::Plan(_)));
             let waits = called.reads.as_ref().is_some_and(Reads::waits);
-            self.recent.add(Recent {
+            let round = Recent {
                 key: key.to_string(),
                 at: self.shared.clock.now(),
                 guest_micros: called.spent.as_micros() as u64,
                 reads: called.reads.as_ref().map_or(0, Reads::count),
                 outcome: recent::describe(&called.result),
-            });
+            };
+            if !recent::is_for_nothing(&called.result) {
+                self.doings.did(key, &round);
+            }
+            self.recent.add(round);
             if let Some(reads) = called.reads {
                 loaded.view.commit(key, reads, finished);
             }
@@ -121,7 +125,9 @@ impl Controller {
                         return self.exceeded(loaded, key, &exceeded);
                     }
                     let span = Span::part("lookups", || vec![attribute("count", asks.len() as i64)]);
+                    let phase = self.doings.looks_up(key, asks.len());
                     let answers = span.within(loaded.executor.look_up(asks)).await;
+                    drop(phase);
                     drop(span);
                     request.answers.extend(answers);
                     if !Arc::ptr_eq(loaded, &self.version_for(key)) {
@@ -203,7 +209,13 @@ impl Controller {
         });
         let asks_nothing = plan.steps.is_empty() && again_in.is_none();
         let gate: Arc<dyn WriteGate> = term.clone();
+        let actions: usize = plan.steps.iter().map(|step| step.actions.len()).sum();
+        let phase = (actions > 0).then(|| self.doings.writes(key, actions));
         let executed = loaded.executor.carry_out(key, plan, &*loaded.view, &gate).await;
+        drop(phase);
+        if actions > 0 {
+            self.doings.came_to(key, || came_to(&executed, actions));
+        }
         followers.carried_out(&executed);
         if let Some(reason) = executed.invalid {
             record.results = executed.results;
@@ -248,15 +260,12 @@ impl Controller {
     /// The module came to an outcome that can be taken.
     fn fair(&self, loaded: &Loaded, key: &Key) {
         loaded.probation.fair();
-        self.struck.lock().remove(key);
+        self.struck.clear(key);
     }
 
     /// The module itself is at fault.
     fn struck(&self, loaded: &Loaded, key: &Key, reason: String) -> Settled {
-        // What a version does that has been replaced meanwhile is no excuse for the one in its place.
-        if std::ptr::eq(loaded, &*self.version_for(key)) {
-            self.struck.lock().insert(key.clone());
-        }
+        self.struck.strike(key, std::ptr::eq(loaded, &*self.version_for(key)));
         loaded.probation.strike(key, &reason);
         self.failed(key, reason)
     }
@@ -279,6 +288,16 @@ impl Controller {
     fn note_error(&self, key: &Key, reason: &str) {
         let error = KeyError { key: key.to_string(), reason: reason.to_owned(), at: self.shared.clock.now() };
         *self.last_error.lock() = Some(error);
+    }
+}
+
+fn came_to(executed: &Executed, actions: usize) -> String {
+    let done = executed.done.len();
+    let failure = executed.invalid.clone().or_else(|| executed.results.iter().find_map(describe_failure));
+    match failure {
+        Some(reason) => format!("{done} of {actions} actions done; {reason}"),
+        None if executed.halted => format!("{done} of {actions} actions done; this process leads no more"),
+        None => format!("{done} of {actions} actions done"),
     }
 }
 

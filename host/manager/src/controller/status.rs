@@ -46,6 +46,9 @@ pub struct ControllerStatus {
     pub ready: bool,
     /// Resources it waits for.
     pub waiting_for: Vec<String>,
+    /// Keys whose plans may be carried out at once.
+    #[serde(default)]
+    pub concurrency: usize,
     /// Keys that are ready to be reconciled.
     pub queue_length: usize,
     /// Keys being reconciled, or held until the cache shows their last writes.
@@ -119,6 +122,7 @@ impl Controller {
             swaps: count(&self.counters.swaps),
             ready: loaded.view.is_ready(),
             waiting_for: self.waiting_for(),
+            concurrency: self.concurrency,
             queue_length: queue.ready,
             in_flight: queue.taken,
             delayed: queue.delayed,
@@ -168,11 +172,12 @@ impl Controller {
                 (counted::NO_OP_WRITES, count(&self.counters.no_op_writes)),
             ],
             limit_hits: self.counters.limit_hits.by_name().into_iter().collect(),
+            refusals: loaded.view.grants().counts().named().to_vec(),
         }
     }
 
     /// Resources that the module needs and that are not in the cache yet.
-    fn waiting_for(&self) -> Vec<String> {
+    pub(super) fn waiting_for(&self) -> Vec<String> {
         let loaded = self.current();
         let registry = self.shared.store.registry();
         let waiting = loaded.view.waiting_for();

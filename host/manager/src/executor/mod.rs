@@ -204,6 +204,11 @@ impl Executor {
         wait_passed(barriers, &*self.cache, &self.shared.config.controller, key).await;
     }
 
+    /// What barriers wait for, in words.
+    pub fn describe(&self, barriers: &Barriers) -> String {
+        barriers.describe(&*self.cache)
+    }
+
     /// Whether the module reads a resource, so that the cache will show what is
     /// written to it.
     fn reads(&self, resource: u32) -> bool {

@@ -72,6 +72,25 @@ pub struct RefusalCounts {
     pub keys: u64,
 }
 
+impl RefusalCounts {
+    /// What was refused at all, in words; none if nothing was.
+    pub fn summary(&self) -> Option<String> {
+        let all = self.named();
+        let some: Vec<String> = all
+            .iter()
+            .filter(|(_, times)| *times > 0)
+            .map(|(what, times)| format!("{what} {times}"))
+            .collect();
+        (!some.is_empty()).then(|| some.join(", "))
+    }
+
+    /// Each count with its name.
+    pub fn named(&self) -> [(&'static str, u64); 5] {
+        let Self { reads, writes, lookups, events, keys } = *self;
+        [("keys", keys), ("reads", reads), ("plans", writes), ("lookups", lookups), ("events", events)]
+    }
+}
+
 /// What one controller is granted, over all versions of its module.
 #[derive(Debug, Default)]
 pub struct Grants {

@@ -112,6 +112,7 @@ impl Manager {
             refused: self.files.lock().refusals(&self.config.controllers_dir).len(),
             connected: discovery.complete && discovery.error.is_none(),
             events_dropped: self.events.dropped(),
+            clock_jumps: self.clock_jumps.load(Ordering::Relaxed),
         }
     }
 }

@@ -8,6 +8,7 @@
 mod figures;
 mod files;
 mod install;
+mod jumps;
 mod operating;
 pub mod options;
 mod oversight;
@@ -21,7 +22,12 @@ mod stage;
 mod status;
 mod table;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use tokio::{
@@ -191,6 +197,8 @@ pub struct Manager {
     work: mpsc::UnboundedSender<Work>,
     first_load: watch::Sender<bool>,
     admission: operating::Admission,
+    /// How often the clock was set under us.
+    clock_jumps: AtomicU64,
     cancel: CancellationToken,
     background: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -308,6 +316,7 @@ impl Manager {
             work,
             first_load: watch::Sender::new(false),
             admission: operating::Admission::new(!config.operating.hold),
+            clock_jumps: AtomicU64::new(0),
             cancel,
             background: Mutex::new(vec![recording, informing, discovering]),
             informers,
@@ -318,7 +327,8 @@ impl Manager {
             manager.election.stand();
         }
         let follower = tokio::spawn(manager.clone().follow_directory(to_do));
-        manager.background.lock().push(follower);
+        let following = tokio::spawn(manager.clone().follow_clock());
+        manager.background.lock().extend([follower, following]);
         manager.follow_shadows();
         if manager.config.oversight.policy.is_some() {
             let following = tokio::spawn(manager.clone().follow_policy());
@@ -333,6 +343,7 @@ impl Manager {
         for one in &running {
             one.controller.stop();
         }
+        self.engine.hurry();
         let names: Vec<_> = running.iter().map(|one| one.controller.name().to_owned()).collect();
         let tasks = running.into_iter().map(|one| one.task).collect();
         operating::wait_for(names, tasks, self.config.operating.shutdown_timeout).await;

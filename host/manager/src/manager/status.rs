@@ -167,6 +167,9 @@ impl Status {
                     c.limit_hits.iter().map(|(kind, times)| format!("{kind} {times}")).collect();
                 let _ = writeln!(text, "    past its limits: {}", hits.join(", "));
             }
+            if let Some(refused) = c.refusals.summary() {
+                let _ = writeln!(text, "    not declared or not granted, and refused: {refused}");
+            }
             if !c.waiting_for.is_empty() {
                 let _ = writeln!(text, "    waits for {}", c.waiting_for.join(", "));
             }

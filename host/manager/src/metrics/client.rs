@@ -20,6 +20,7 @@ pub struct ClientMetrics {
     request_size: HistogramVec,
     response_size: HistogramVec,
     retries: IntCounterVec,
+    priorities: IntCounterVec,
 }
 
 impl ClientMetrics {
@@ -61,6 +62,11 @@ impl ClientMetrics {
                 &["code", "verb", "host"],
                 "[ALPHA] Number of request retries, partitioned by status code, verb, and host.",
             ),
+            priorities: of.counter(
+                "coxswain_api_priority_requests_total",
+                &["flow_schema", "priority_level", "code"],
+                "[ALPHA] Requests by the uids of the FlowSchema and of the PriorityLevelConfiguration that the API server took them for, and by status code; 429 is a request that it had no room for.",
+            ),
         }
     }
 
@@ -71,6 +77,11 @@ impl ClientMetrics {
         self.requests.with_label_values(&[code.as_str(), method, &self.host]).inc();
         self.duration.with_label_values(&[method, &self.host]).observe(took.as_secs_f64());
         self.request_size.with_label_values(&[method, &self.host]).observe(request_bytes as f64);
+    }
+
+    /// What the API server took a request for.
+    pub fn classified(&self, flow_schema: &str, priority_level: &str, status: u16) {
+        self.priorities.with_label_values(&[flow_schema, priority_level, &status.to_string()]).inc();
     }
 
     /// An answer that was read to its end.

@@ -49,6 +49,7 @@ struct Families {
     memory: IntGaugeVec,
     counters: Vec<(&'static str, IntCounterVec)>,
     limit_hits: IntCounterVec,
+    refusals: IntCounterVec,
     info: IntGaugeVec,
     last_swap: GaugeVec,
 }
@@ -83,6 +84,8 @@ pub struct Figures {
     pub counters: Vec<(&'static str, u64)>,
     /// How often it went past its limits, by limit.
     pub limit_hits: Vec<(String, u64)>,
+    /// What was refused because it is not declared or not granted, by kind.
+    pub refusals: Vec<(&'static str, u64)>,
 }
 
 impl Controllers {
@@ -142,6 +145,11 @@ impl Controllers {
                 &["controller", "limit"],
                 "[ALPHA] How often a controller went past a limit: what that cost is the reconcile, or the line of its log.",
             ),
+            refusals: of.counter(
+                "coxswain_refusals_total",
+                &["controller", "what"],
+                "[ALPHA] What was refused because the manifest does not declare or the policy does not grant it: keys, reads, plans, lookups, events.",
+            ),
             info: of.gauge(
                 "coxswain_module_info",
                 &["controller", "version", "hash"],
@@ -172,6 +180,7 @@ impl Controllers {
         families.ready.reset();
         families.memory.reset();
         families.limit_hits.reset();
+        families.refusals.reset();
         families.counters.iter().for_each(|(_, counter)| counter.reset());
         families.info.reset();
         families.last_swap.reset();
@@ -190,6 +199,9 @@ impl Controllers {
             }
             for (limit, hits) in &one.limit_hits {
                 families.limit_hits.with_label_values(&[name, limit.as_str()]).inc_by(*hits);
+            }
+            for (what, times) in one.refusals.iter().filter(|(_, times)| *times > 0) {
+                families.refusals.with_label_values(&[name, what]).inc_by(*times);
             }
             families.info.with_label_values(&[name, one.version.as_str(), one.hash.as_str()]).set(1);
             families.last_swap.with_label_values(&[name]).set(one.since);

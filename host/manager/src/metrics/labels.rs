@@ -1,7 +1,8 @@
 //! Which values labels may have: `--allow-metric-labels`.
 //!
 //! In: families of metrics. Out: the same, where a value that is not allowed is
-//! `unexpected`; series that become one are added up. So a label that names too
+//! `unexpected`; series that become one are added up, unless a sum would mean
+//! nothing (a point in time, the longest of something): then the highest counts. So a label that names too
 //! many things cannot fill a Prometheus.
 
 use std::{
@@ -68,7 +69,7 @@ impl AllowedLabels {
     pub(super) fn apply(&self, families: &mut [MetricFamily]) {
         for family in families {
             let Some(labels) = self.0.get(family.name()) else { continue };
-            let kind = family.get_field_type();
+            let (kind, highest) = (family.get_field_type(), is_no_sum(family.name()));
             let mut kept: Vec<Metric> = Vec::new();
             for mut metric in family.take_metric() {
                 for pair in metric.mut_label() {
@@ -77,7 +78,7 @@ impl AllowedLabels {
                     }
                 }
                 match kept.iter_mut().find(|one| one.get_label() == metric.get_label()) {
-                    Some(one) => add_up(one, &metric, kind),
+                    Some(one) => add_up(one, &metric, kind, highest),
                     None => kept.push(metric),
                 }
             }
@@ -92,8 +93,13 @@ fn is_name(text: &str, colons: bool) -> bool {
     text.chars().all(good) && text.starts_with(|c: char| !c.is_ascii_digit())
 }
 
+/// Whether the sum of two gauges of this name would mean nothing.
+fn is_no_sum(name: &str) -> bool {
+    name.ends_with("_timestamp_seconds") || name.contains("longest_")
+}
+
 /// Adds a series to another of the same family.
-fn add_up(sum: &mut Metric, other: &Metric, kind: MetricType) {
+fn add_up(sum: &mut Metric, other: &Metric, kind: MetricType, highest: bool) {
     match kind {
         MetricType::COUNTER => {
             let mut counter = Counter::default();
@@ -102,7 +108,8 @@ fn add_up(sum: &mut Metric, other: &Metric, kind: MetricType) {
         }
         MetricType::GAUGE => {
             let mut gauge = Gauge::default();
-            gauge.set_value(sum.get_gauge().get_value() + other.get_gauge().get_value());
+            let (one, two) = (sum.get_gauge().get_value(), other.get_gauge().get_value());
+            gauge.set_value(if highest { one.max(two) } else { one + two });
             sum.set_gauge(gauge);
         }
         MetricType::HISTOGRAM => {
@@ -156,6 +163,32 @@ mod tests {
             assert!(text.contains(line), "{line}: {text}");
         }
         assert!(!text.contains("workqueue_adds_total{name=\"s\"}"));
+    }
+
+    #[test]
+    fn gauges_are_added_up_where_that_makes_sense() {
+        let controller = |name: &str, since, memory| crate::metrics::Figures {
+            name: name.to_owned(),
+            since,
+            memory,
+            ..Default::default()
+        };
+        let controllers =
+            vec![controller("a", 1000.0, 1), controller("b", 2000.0, 2), controller("c", 3000.0, 4)];
+        let allowed = AllowedLabels::parse(&[
+            "coxswain_module_started_timestamp_seconds,controller=c".into(),
+            "coxswain_module_memory_bytes,controller=c".into(),
+        ])
+        .unwrap();
+        let metrics = Metrics::with_labels("https://x", [], allowed);
+        let text = metrics.text(&Scraped { controllers, ..Scraped::default() });
+        for line in [
+            "coxswain_module_started_timestamp_seconds{controller=\"unexpected\"} 2000\n",
+            "coxswain_module_started_timestamp_seconds{controller=\"c\"} 3000\n",
+            "coxswain_module_memory_bytes{controller=\"unexpected\"} 3\n",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub struct Scraped {
     pub connected: bool,
     /// Events that were dropped since the start.
     pub events_dropped: u64,
+    /// How often the clock jumped since the start.
+    pub clock_jumps: u64,
 }
 
 /// One lease.
@@ -70,11 +72,14 @@ pub(super) struct Gauges {
     refused: IntGaugeVec,
     connected: IntGaugeVec,
     dropped: IntCounter,
+    clock_jumps: IntCounter,
 }
 
 impl Gauges {
     pub(super) fn new(of: &mut Registered<'_>) -> Self {
         let resource = &["resource"];
+        let jumps_help =
+            "[ALPHA] How often the clock was set by more than a second, or the machine suspended.";
         let dropped_help = "[ALPHA] Events that were dropped because too many waited to be written.";
         Self {
             objects: of.gauge("coxswain_cache_objects", resource, "[ALPHA] Objects in the cache."),
@@ -109,6 +114,7 @@ impl Gauges {
                 "[ALPHA] Whether the API server answered when last asked what it serves.",
             ),
             dropped: of.add(IntCounter::new("coxswain_events_dropped_total", dropped_help), dropped_help),
+            clock_jumps: of.add(IntCounter::new("coxswain_clock_jumps_total", jumps_help), jumps_help),
         }
     }
 
@@ -140,5 +146,6 @@ impl Gauges {
         self.connected.with_label_values::<&str>(&[]).set(state.connected.into());
         let new = state.events_dropped.saturating_sub(self.dropped.get());
         self.dropped.inc_by(new);
+        self.clock_jumps.inc_by(state.clock_jumps.saturating_sub(self.clock_jumps.get()));
     }
 }

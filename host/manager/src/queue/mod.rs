@@ -22,7 +22,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
-pub use keys::KeyState;
+pub use keys::{Held, KeyState};
 
 use crate::{
     key::{Cause, Key, Wake},

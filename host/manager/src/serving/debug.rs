@@ -18,14 +18,13 @@ pub(super) fn all(manager: &Arc<Manager>) -> Value {
 }
 
 /// One controller, by its name or an alias: its keys that are not at rest, and what its last reconciles
-/// came to. `?key=namespace/name` asks for one key, `?limit=` for more of them.
+/// came to. `?key=namespace/name` asks for one key, at rest or not, with all that it reads; `?limit=` for
+/// more of them.
 pub(super) fn one(manager: &Arc<Manager>, name: &str, query: &str) -> Option<Value> {
     let controller = manager.called(name)?;
     let limit = values(query, "limit").pop().and_then(|limit| limit.parse().ok()).unwrap_or(SHOWN).min(MOST);
     let wanted = values(query, "key").pop();
-    let keys = controller
-        .queue()
-        .keys(limit, |key| wanted.as_ref().is_none_or(|wanted| key.to_string().contains(wanted)));
+    let keys = controller.about(wanted.as_deref(), limit);
     let mut recent = controller.recent();
     recent.retain(|one| wanted.as_ref().is_none_or(|wanted| one.key.contains(wanted)));
     recent.truncate(limit);

@@ -15,6 +15,7 @@
 //! a change wakes a module only if its view changed; a reconcile sees one
 //! generation; what it missed while it ran is made up for at its commit.
 
+mod explain;
 mod fields;
 mod history;
 mod intake;
@@ -43,6 +44,7 @@ use tokio::sync::watch;
 
 use crate::{contract::SyncState, registry::Registry};
 
+pub use explain::{ReadNow, ReadsNow};
 pub use fields::{fields_read, project_json};
 pub use module::ModuleView;
 pub use object::{Labels, Meta, Object, Owner, ResourceVersion};

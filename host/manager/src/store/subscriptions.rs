@@ -108,8 +108,14 @@ impl Interest {
         Self { filter: hash | 1, selector: Some(selector), ..Self::new(point) }
     }
 
-    fn identity(&self) -> (u64, u64) {
+    /// What tells it from any other.
+    pub(super) fn identity(&self) -> (u64, u64) {
         (self.point, self.filter)
+    }
+
+    /// Whether only what a selector matches is of interest.
+    pub(super) fn is_filtered(&self) -> bool {
+        self.selector.is_some()
     }
 }
 
@@ -272,6 +278,12 @@ impl Subscriptions {
         }
     }
 
+    /// What a key is subscribed to.
+    pub(super) fn interests(&self, key: &Key) -> Option<Vec<Interest>> {
+        let id = *self.keys.get(key)?;
+        Some(self.subscribers.get(id as usize)?.as_ref()?.interests())
+    }
+
     /// The keys that have subscriptions.
     pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
         self.keys.keys()
@@ -335,15 +347,27 @@ impl<'a> Missed<'a> {
 
     /// Whether a state of an object touches one.
     pub(super) fn touches(&self, record: &Record, objects: &Objects) -> bool {
+        let mut found = false;
+        self.each_touched(record, objects, |_, _| found = true);
+        found
+    }
+
+    /// Those that a state of an object touches, and where.
+    pub(super) fn each_touched(
+        &self,
+        record: &Record,
+        objects: &Objects,
+        mut each: impl FnMut(&Point<'_>, &Interest),
+    ) {
         let declared =
             objects.tables.get(&record.resource).map_or_else(Vec::new, |table| table.declared_values(record));
-        let mut found = false;
         points(record, &declared, &self.kinds, |point| {
-            found |= self.points.get(&point.hash()).is_some_and(|interests| {
-                interests.iter().any(|interest| admits(interest.selector.as_deref(), Some(record)))
-            });
+            for interest in self.points.get(&point.hash()).into_iter().flatten() {
+                if admits(interest.selector.as_deref(), Some(record)) {
+                    each(point, interest);
+                }
+            }
         });
-        found
     }
 }
 
