@@ -171,12 +171,22 @@ async fn a_plan_tells_exactly_what_would_be_done_and_does_none_of_it() -> anyhow
 #[tokio::test(flavor = "multi_thread")]
 async fn a_patch_is_shown_as_what_it_changes() -> anyhow::Result<()> {
     let site = Site::start(&workloads()?).await?;
+    // Webhooks and policies of the cluster are not asked, and named.
+    let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "strict"}, "spec": {
+            "matchConstraints": {"resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]},
+            "validations": [{"expression": "false"}]}});
+    let policies = Target::new("admissionregistration.k8s.io/v1", "validatingadmissionpolicies");
+    site.cluster.api().create(&policies, &policy).map_err(|s| anyhow::anyhow!("{}", s.message))?;
     let mut set = deployment("default", "web", 0);
     set["kind"] = "ReplicaSet".into();
     site.create("replicasets", &set)?;
     let report = site.plan(LIMIT).await?;
     let text = report.to_text(false);
     ensure!(report.exit_code() == 2, "{text}");
+    ensure!(report.not_asked == ["validatingadmissionpolicies strict"], "{:?}", report.not_asked);
+    ensure!(text.contains("Not asked, and may refuse or change what would be written: validating"), "{text}");
     let patch = report.actions.iter().find(|a| a.act.verb == "patch").context("no patch")?;
     ensure!(patch.act.object() == "replicasets.apps/v1/status default/web", "{patch:#?}");
     ensure!(text.contains("    + status.observedGeneration: 1\n"), "{text}");

@@ -90,7 +90,11 @@ impl Manager {
             }
             tokio::time::sleep(LOOK).await;
         };
-        Ok(self.report(preview, &sandbox, not_run, stopped))
+        let mut report = self.report(preview, &sandbox, not_run, stopped);
+        if !report.actions.is_empty() {
+            report.not_asked = sandbox.admission().await;
+        }
+        Ok(report)
     }
 
     fn running_controllers(&self) -> Vec<Arc<Controller>> {

@@ -27,6 +27,10 @@ pub struct Report {
     pub failures: Vec<Failure>,
     /// Controllers that could not run, or files that could not be used.
     pub not_run: Vec<NotRun>,
+    /// Webhooks and policies of the cluster that were not asked, and that may
+    /// refuse or change what would be written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_asked: Vec<String>,
 }
 
 /// A write that would be made.
@@ -166,6 +170,10 @@ impl Report {
             }
         }
         self.add_troubles(&mut text);
+        if !self.not_asked.is_empty() {
+            let names = self.not_asked.join(", ");
+            let _ = writeln!(text, "Not asked, and may refuse or change what would be written: {names}.");
+        }
         if let Some(stopped) = &self.stopped {
             let _ = writeln!(text, "Not all was found out: {stopped}.");
         }

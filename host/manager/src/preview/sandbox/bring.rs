@@ -19,6 +19,8 @@ use crate::{
     contract::{GroupResource, display_name},
 };
 
+/// The group of what admits writes.
+const ADMISSION: &str = "admissionregistration.k8s.io";
 /// Objects asked for at once.
 const PAGE: usize = 500;
 /// How long a page may take.
@@ -88,6 +90,33 @@ impl Sandbox {
         self.brought.checked_against.get_or_init(all).await;
     }
 
+    /// What of the cluster's admission is not asked here: names of its webhooks and policies. What cannot be
+    /// listed is named as such.
+    pub(crate) async fn admission(&self) -> Vec<String> {
+        let kinds = self.rest.registry().kinds();
+        let is_stored =
+            |kind: &Arc<Kind>| kinds.stored(&kind.storage).is_some_and(|one| Arc::ptr_eq(one, kind));
+        let of_group = kinds.all().iter().filter(|kind| kind.group == ADMISSION && is_stored(kind));
+        // A binding says where a policy counts, which is named already.
+        let asked = of_group.filter(|kind| !kind.plural.ends_with("bindings")).map(|kind| async move {
+            let path = collection_path(&named(kind), "");
+            let listed = self.cluster.get(&path, TIMEOUT).await;
+            match listed.map(|answer| serde_json::from_slice::<Page>(&answer.body)) {
+                Ok(Ok(page)) => {
+                    let items = page.items.unwrap_or_default();
+                    let name =
+                        |item: &Value| item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                    items.iter().map(|item| format!("{} {}", kind.plural, name(item))).collect()
+                }
+                Ok(Err(error)) => vec![format!("{} (cannot be listed: {error})", kind.plural)],
+                // A cluster of an older version may not serve it.
+                Err(error) if error.failure.status == 404 => Vec::new(),
+                Err(error) => vec![format!("{} (cannot be listed: {error})", kind.plural)],
+            }
+        });
+        join_all(asked).await.concat()
+    }
+
     async fn list(&self, kind: &Arc<Kind>) -> Result<(), ApiError> {
         let path = collection_path(&named(kind), "");
         // A list that outlives what the server remembers is taken in one piece.
@@ -115,7 +144,7 @@ impl Sandbox {
                     fields.remove("kind");
                     fields.remove("apiVersion");
                     // Webhooks are asked by the cluster alone: one may act on what it is asked.
-                    if kind.group == "admissionregistration.k8s.io" {
+                    if kind.group == ADMISSION {
                         fields.remove("webhooks");
                     }
                 }
