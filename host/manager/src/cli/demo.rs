@@ -6,7 +6,10 @@ use anyhow::Context;
 use coxswain::{manager::Manager, residence, serve, serving, traces};
 use tokio_util::sync::CancellationToken;
 
-use super::{LogArgs, cluster::ClusterArgs, control, flags::Rest, flags::gates, run::ManagerArgs, startup};
+use super::{
+    LogArgs, cluster::ClusterArgs, control, election::ElectionArgs, flags::Rest, flags::gates,
+    run::ManagerArgs, startup,
+};
 
 /// How long the controllers may take to be loaded and ready. A first start
 /// compiles every module.
@@ -22,6 +25,8 @@ pub struct Args {
     controllers_dir: Option<PathBuf>,
     #[command(flatten)]
     manager: ManagerArgs,
+    #[command(flatten)]
+    election: ElectionArgs,
     /// Print one line of JSON on stdout once all is ready.
     #[arg(long)]
     json: bool,
@@ -32,11 +37,12 @@ pub struct Args {
 /// Runs a cluster and the manager until interrupted.
 pub fn main(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     args.log.init()?;
-    super::runtime()?.block_on(run(args, rest))
+    super::to_its_end(run(args, rest))
 }
 
 async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     let gates = args.manager.startup.gates()?;
+    let election = args.election.config()?;
     let controllers_dir = super::controllers_dir(args.controllers_dir.as_deref())?;
     let controllers_dir = controllers_dir.canonicalize()?;
     let status_address = args.manager.status_address("127.0.0.1:0")?;
@@ -71,6 +77,8 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     // Nobody else uses this API server: it needs no protection from us.
     let mut config = args.manager.config(kube, controllers_dir.clone(), options, 0.0, 0)?;
     config.operating.flags = rest.effective.clone();
+    // Another manager may be run against this cluster, to see how they hand over.
+    config.election = election;
     let traces = traces::start(config.entropy.clone())?;
     let manager = Manager::start(config).await?;
     let cancel = CancellationToken::new();
@@ -130,17 +138,24 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
         }
         say!("\nStop with Ctrl-C.");
     }
-    tokio::select! {
-        done = super::interrupted() => done?,
+    let lost = tokio::select! {
+        done = super::interrupted() => { done?; None }
+        reason = manager.election().lost() => Some(reason),
         never = residence::keep_small(|| manager.modules()) => never,
-    }
+    };
     manager.shutdown().await;
     cancel.cancel();
     if let Some(traces) = traces {
         traces.finish().await;
     }
     running.shutdown().await;
-    Ok(ExitCode::SUCCESS)
+    match lost {
+        None => Ok(ExitCode::SUCCESS),
+        Some(reason) => {
+            tracing::error!("{reason}; ending, as --leader-elect-on-loss=exit asks");
+            Ok(ExitCode::FAILURE)
+        }
+    }
 }
 
 fn print_guide(
