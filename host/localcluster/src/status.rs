@@ -241,6 +241,13 @@ impl Status {
         status
     }
 
+    /// 503 with a wait; 0 seconds leaves out `Retry-After`.
+    pub fn unavailable(message: impl Into<String>, retry_after_seconds: u32) -> Self {
+        let mut status = Self::new(503, "ServiceUnavailable", message);
+        status.details = Some(Details { retry_after_seconds, ..Details::default() });
+        status
+    }
+
     /// 504 because the server did not reach a version in time.
     pub fn timeout(message: impl fmt::Display, retry_after_seconds: u32) -> Self {
         let mut status = Self::new(504, "Timeout", format!("Timeout: {message}"));

@@ -124,8 +124,16 @@ pub enum Action {
         /// The wait asked for.
         retry_after_seconds: u32,
     },
+    /// 401 Unauthorized.
+    Unauthorized,
     /// 403 Forbidden.
     Forbidden,
+    /// 503 with Retry-After, unless that is 0.
+    Unavailable {
+        /// The wait asked for.
+        #[serde(default)]
+        retry_after_seconds: u32,
+    },
     /// 500.
     ServerError,
     /// 410 Expired.
@@ -158,6 +166,10 @@ impl Action {
             Self::Conflict => Verdict::Refuse(Status::conflict("", "objects", "injected", "injected fault")),
             Self::TooManyRequests { retry_after_seconds } => {
                 Verdict::Refuse(Status::too_many_requests("injected fault", *retry_after_seconds))
+            }
+            Self::Unauthorized => Verdict::Refuse(Status::unauthorized()),
+            Self::Unavailable { retry_after_seconds } => {
+                Verdict::Refuse(Status::unavailable("injected fault", *retry_after_seconds))
             }
             Self::Forbidden => {
                 Verdict::Refuse(Status::forbidden("", "objects", "injected", "injected fault"))
