@@ -99,6 +99,10 @@ async fn a_clean_stop_hands_over_and_a_restart_after_a_kill_waits_for_no_lease()
     field.until("one is out", || field.is_done("one", 3)).await?;
     field.until("the other stands by", || field.processes[1].log().contains("standing by")).await?;
     tokio::time::sleep(Duration::from_secs(2)).await;
+    // Warm caches, and no more than that.
+    let [leads, stands_by] = [field.processes[first].resident()?, field.processes[1].resident()?];
+    println!("resident: the leader {leads} KB, the standby {stands_by} KB");
+    ensure!(stands_by * 10 <= leads * 11, "the leader {leads} KB, the standby {stands_by} KB");
 
     let asked = Instant::now();
     field.processes[first].signal("-TERM")?;

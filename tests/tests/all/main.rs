@@ -1,9 +1,11 @@
 //! The integration tests: one binary.
 
 mod architecture;
+mod clock;
 mod cluster;
 mod credentials;
 mod election;
+mod flag_effects;
 mod flags;
 mod gadgets;
 mod grants;
@@ -17,6 +19,7 @@ mod promtool;
 mod python;
 mod rbac;
 mod recording;
+mod refusals;
 mod rollback;
 mod scenarios;
 mod serving;
@@ -25,3 +28,4 @@ mod shadow;
 mod stopping;
 mod swap;
 mod traces;
+mod walk;

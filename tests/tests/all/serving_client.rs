@@ -61,6 +61,21 @@ impl Client {
         self.get_with(path, &headers).await
     }
 
+    /// The protocol that the server takes of these.
+    pub async fn negotiates(&self, protocols: &[&str]) -> anyhow::Result<Option<String>> {
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Any))
+            .with_no_client_auth();
+        config.alpn_protocols = protocols.iter().map(|one| one.as_bytes().to_vec()).collect();
+        let tcp = tokio::net::TcpStream::connect(self.address).await?;
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+        let stream = connector.connect(ServerName::try_from("localhost")?, tcp).await?;
+        let taken = stream.get_ref().1.alpn_protocol();
+        Ok(taken.map(|taken| String::from_utf8_lossy(taken).into_owned()))
+    }
+
     /// GET with headers.
     pub async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> anyhow::Result<Answer> {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -118,6 +133,37 @@ pub fn authority(name: &str) -> anyhow::Result<Authority> {
     let mut params = named(name)?;
     params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     Ok(Authority { pem: params.self_signed(&key)?.pem(), issuer: Issuer::new(params, key) })
+}
+
+/// The certificate of an authority of this name, and its key.
+pub fn authority_with_key(name: &str) -> anyhow::Result<(String, String)> {
+    let key = KeyPair::generate()?;
+    let mut params = named(name)?;
+    params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    Ok((params.self_signed(&key)?.pem(), key.serialize_pem()))
+}
+
+/// A request for a certificate: of a node's or of somebody's, for serving or not.
+pub fn request(node: bool, serving: bool) -> anyhow::Result<String> {
+    let names = if serving { vec!["node-1".to_owned()] } else { Vec::new() };
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    if node {
+        params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
+    }
+    params.distinguished_name.push(DnType::CommonName, if node { "system:node:node-1" } else { "ann" });
+    Ok(params.serialize_request(&KeyPair::generate()?)?.pem()?)
+}
+
+/// Who signed a certificate, and for how many seconds it is good.
+pub fn issuer_and_seconds(pem: &[u8]) -> anyhow::Result<(String, i64)> {
+    use x509_cert::der::Decode;
+    let der = CertificateDer::from_pem_slice(pem).map_err(|error| anyhow::anyhow!("{error}"))?;
+    let certificate = x509_cert::Certificate::from_der(&der)?;
+    let of = certificate.tbs_certificate();
+    let unix = |time: &x509_cert::time::Time| time.to_unix_duration().as_secs() as i64;
+    let seconds = unix(&of.validity().not_after) - unix(&of.validity().not_before);
+    Ok((of.issuer().to_string(), seconds))
 }
 
 /// The common name in a certificate: the last text after its object identifier.

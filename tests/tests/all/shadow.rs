@@ -201,6 +201,43 @@ async fn a_candidate_that_spins_or_traps_costs_the_live_version_nothing() -> any
 /// The same version as its own shadow decides the same, in a rollout with all that goes with it: state,
 /// lookups, results, changes of objects between a decision and its comparison.
 #[tokio::test(flavor = "multi_thread")]
+async fn what_only_a_candidate_looks_up_is_read_for_it_and_never_reviewed() -> anyhow::Result<()> {
+    // The version that runs looks nothing up, and plans nothing for keys of such names.
+    let bed = Bed::start_with(Vec::new(), |config| config.rollout.agreements = 1000).await?;
+    bed.create("customresourcedefinitions", &crd("gadgets", "Gadget"))?;
+    bed.install(GADGETS, &crate::gadgets::variant("thirds")?)?;
+    bed.until("the controller is ready", LIMIT, async |bed| Ok(controller(bed).is_ok_and(|c| c.ready)))
+        .await?;
+    let aside = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"it": "there it is"},
+        "metadata": {"namespace": "default", "name": "aside"}});
+    bed.create("configmaps", &aside)?;
+    bed.install(GADGETS, &crate::gadgets::variant("asks")?)?;
+    bed.until("it shadows", LIMIT, async |bed| Ok(shadow(bed).is_ok())).await?;
+    for name in ["a", "b"] {
+        gadget(&bed, name, 1)?;
+    }
+    bed.until("it was answered and agrees", LIMIT, async |bed| {
+        let shadow = shadow(bed)?;
+        ensure!(shadow.differed + shadow.faults == 0, "{shadow:?}");
+        Ok(shadow.agreed >= 2 && shadow.lookups >= 2)
+    })
+    .await?;
+    gadget(&bed, "review", 1)?;
+    bed.until("a review is a difference", LIMIT, async |bed| Ok(shadow(bed)?.differed > 0)).await?;
+    let shadow = shadow(&bed)?;
+    let difference =
+        shadow.differences.iter().find(|one| one.key == "default/review").context("no difference")?;
+    ensure!(
+        difference.diff.contains("asks for a review or a signature that version thirds does not"),
+        "{difference:?}"
+    );
+    ensure!(shadow.faults == 0, "{shadow:?}");
+    ensure!(controller(&bed)?.writes == 0, "{:?}", controller(&bed)?);
+    bed.stop().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_version_agrees_with_itself() -> anyhow::Result<()> {
     const CONTROLLERS: [&str; 4] =
         ["deployment-controller", "replicaset-controller", "garbage-collector-controller", "job-controller"];

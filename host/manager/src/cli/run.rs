@@ -188,7 +188,7 @@ pub fn main(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
         let dir = args.controllers_dir.unwrap_or_else(super::default_controllers_dir);
         return super::list_flags::help_controllers(&dir);
     }
-    super::runtime()?.block_on(run(args, rest))
+    super::to_its_end(run(args, rest))
 }
 
 async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
@@ -375,6 +375,36 @@ mod tests {
             error.contains("no controllers at /does/not/exist") && error.contains("--controllers-dir"),
             "{error}"
         );
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn each_flag_of_the_clients_and_of_starting_reaches_its_setting() -> anyhow::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let kubeconfig = dir.path().join("config");
+        std::fs::write(
+            &kubeconfig,
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n\
+             clusters: [{name: k, cluster: {server: 'http://127.0.0.1:9'}}]\nusers: [{name: u, user: {}}]\n",
+        )?;
+        let line = [
+            "coxswain",
+            "run",
+            "--kubeconfig",
+            &kubeconfig.display().to_string(),
+            "--controllers-dir",
+            &dir.path().display().to_string(),
+            "--kube-api-qps=3.5",
+            "--kube-api-burst=7",
+            "--controller-start-interval=1m0s",
+            "--controller-shutdown-timeout=20s",
+        ]
+        .map(str::to_owned);
+        let Command::Run(args) = Cli::try_parse_from(line)?.command else { anyhow::bail!("not run") };
+        let (config, _) = args.config(Given::new()).await?;
+        assert_eq!((config.qps, config.burst), (3.5, 7));
+        assert_eq!(config.operating.start_interval, Duration::from_secs(60));
+        assert_eq!(config.operating.shutdown_timeout, Duration::from_secs(20));
         Ok(())
     }
 

@@ -249,6 +249,21 @@ mod tests {
     }
 
     #[test]
+    fn each_flag_reaches_its_setting() {
+        let config = parse(
+            "x --cert-dir=/c --requestheader-uid-headers=X-Uid,X-Other --authentication-skip-lookup \
+             --authentication-tolerate-lookup-failure --authorization-webhook-cache-unauthorized-ttl=7s \
+             --disable-http2-serving --permit-port-sharing --permit-address-sharing=true",
+        )
+        .unwrap();
+        assert_eq!(config.cert_dir, Some(PathBuf::from("/c")));
+        assert_eq!(config.request_header.uid_headers, ["X-Uid", "X-Other"]);
+        assert!(config.skip_lookup && config.tolerate_lookup_failure);
+        assert_eq!(config.unauthorized_ttl, Duration::from_secs(7));
+        assert!(config.disable_http2 && config.permit_port_sharing);
+    }
+
+    #[test]
     fn certificates_for_other_names_are_pairs_with_or_without_names() {
         let config = parse("x --tls-sni-cert-key=a.crt,a.key --tls-sni-cert-key=b.crt,b.key:*.b,c").unwrap();
         let pair = |certificate: &str, key: &str, names: &[&str]| NamedPair {

@@ -68,6 +68,13 @@ impl Process {
         !identity.is_empty() && self.log().contains(&format!("identity=\"{identity}\""))
     }
 
+    /// Kilobytes of memory that it has.
+    pub(super) fn resident(&self) -> anyhow::Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS")?;
+        Ok(line.trim().trim_end_matches(" kB").parse()?)
+    }
+
     pub(super) fn signal(&self, name: &str) -> anyhow::Result<()> {
         let sent = Command::new("kill").args([name, &self.child.id().to_string()]).status()?;
         ensure!(sent.success(), "kill {name}");
