@@ -287,6 +287,63 @@ fn the_documentation_lists_every_flag_and_what_becomes_of_it() -> anyhow::Result
     Ok(())
 }
 
+/// What tests say: their sources, those beside the code, and scenarios.
+fn tests_text() -> anyhow::Result<String> {
+    fn gather(dir: &Path, text: &mut String) -> anyhow::Result<()> {
+        for entry in std::fs::read_dir(dir)? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if !matches!(name.as_str(), "target" | "golden") {
+                    gather(&path, text)?;
+                }
+                continue;
+            }
+            let is_scenario = name.ends_with(".yaml") && !name.ends_with(".plan.yaml");
+            if is_scenario {
+                text.push_str(&std::fs::read_to_string(&path)?);
+            } else if name.ends_with(".rs") {
+                let source = std::fs::read_to_string(&path)?;
+                let parts: Vec<_> = path.components().map(|part| part.as_os_str().to_owned()).collect();
+                let whole = name.ends_with("tests.rs") || parts.iter().any(|part| part == "tests");
+                let tests = if whole {
+                    &source
+                } else {
+                    source.split_once("#[cfg(test)]").map_or("", |(_, tests)| tests)
+                };
+                text.push_str(tests);
+            }
+        }
+        Ok(())
+    }
+    let mut text = String::new();
+    for dir in ["host/manager/src", "guests", "tests/tests", "tests/parity/scenarios"] {
+        gather(&root().join(dir), &mut text)?;
+    }
+    Ok(text)
+}
+
+/// Which flags no test names. Those for the number of keys at once are tried all together, by what the manifests
+/// call them.
+#[test]
+fn every_flag_with_an_effect_is_named_in_a_test() -> anyhow::Result<()> {
+    let (_, documentation) = documented()?;
+    let none: std::collections::BTreeSet<_> = without_effect()?.into_iter().collect();
+    let tests = tests_text()?;
+    let mut untested = Vec::new();
+    for flag in table()? {
+        let name = flag.name;
+        ensure!(documentation.contains(&format!("| `--{name}` |")), "--{name} is not in the documentation");
+        let of_keys = name.contains("concurrent-") && name.ends_with("-syncs");
+        let named = regex::Regex::new(&format!("(^|[^a-z0-9_-]|--){name}($|[^a-z0-9-])"))?;
+        if !none.contains(&name) && !of_keys && !named.is_match(&tests) {
+            untested.push(name);
+        }
+    }
+    ensure!(untested.is_empty(), "no test names --{}", untested.join(", --"));
+    Ok(())
+}
+
 /// What `kubeadm init` writes into the pod of kube-controller-manager 1.36, with
 /// `--pod-network-cidr`.
 fn of_kubeadm(kubeconfig: &str, pki: &str, sa_key: &str) -> Vec<String> {
