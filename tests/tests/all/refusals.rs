@@ -1,11 +1,15 @@
 //! An API server that answers everything with the same error for a while: it is
 //! named, counted and survived.
 
-use std::time::Duration;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use anyhow::ensure;
-use coxswain_localcluster::faults::Rule;
-use coxswain_tests::{Bed, LIMIT, deployment, module};
+use coxswain_localcluster::{Cluster, ClusterConfig, faults::Rule};
+use coxswain_tests::{Bed, LIMIT, deployment, module, start_manager};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -52,5 +56,60 @@ async fn an_api_server_that_refuses_everything_is_named_counted_and_survived() -
         .await?;
     }
     bed.stop().await;
+    Ok(())
+}
+
+/// A certificate of the cluster's authority for an administrator that is good for so many days, and its key.
+fn signed(pki: &Path, dir: &Path, days: i32) -> anyhow::Result<[PathBuf; 2]> {
+    let files = ["crt", "key"].map(|end| dir.join(format!("{days}.{end}")));
+    let [certificate, key] = files.each_ref().map(|file| file.display().to_string());
+    let (pki, own) = (pki.display(), dir.display());
+    let line = format!(
+        "cd {own} && echo extendedKeyUsage=clientAuth > e && openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 \
+         -nodes -keyout {key} -out r -subj /O=system:masters/CN=ann && openssl x509 -req -in r -CA {pki}/ca.crt \
+         -CAkey {pki}/ca.key -set_serial 7 -out {certificate} -days {days} -extfile e"
+    );
+    let done = Command::new("sh").args(["-c", &line]).output()?;
+    ensure!(done.status.success(), "openssl is needed: {}", String::from_utf8_lossy(&done.stderr));
+    Ok(files)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expired_client_certificate_is_named_and_the_next_one_taken() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let cluster = Cluster::start(ClusterConfig::new(dir.path().join("cluster"))).await?;
+    let pki = cluster.kubeconfig_path().with_file_name("pki");
+    let file = kube::config::Kubeconfig::read_from(cluster.kubeconfig_path())?;
+    let server = file.clusters[0].cluster.clone().unwrap_or_default().server.unwrap_or_default();
+    let [certificate, key] = signed(&pki, dir.path(), -1)?;
+    let kubeconfig = dir.path().join("kubeconfig");
+    let ca = pki.join("ca.crt");
+    let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "clusters": [{"name": "k", "cluster": {"server": server, "certificate-authority": ca}}],
+        "users": [{"name": "u", "user": {"client-certificate": certificate, "client-key": key}}]});
+    std::fs::write(&kubeconfig, config.to_string())?;
+    let controllers = dir.path().join("controllers");
+    std::fs::create_dir(&controllers)?;
+    std::fs::write(controllers.join("ttl-controller.wasm"), module("ttl-controller")?)?;
+    let manager = start_manager(&kubeconfig, &controllers).await?;
+    let until = async |what: &str, holds: &dyn Fn() -> bool| -> anyhow::Result<()> {
+        let begun = Instant::now();
+        while !holds() {
+            ensure!(begun.elapsed() < LIMIT, "not {what}: {}", manager.status().to_text());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Ok(())
+    };
+    let trouble = || manager.status().trouble.unwrap_or_default().to_lowercase().replace(' ', "");
+    until("the trouble", &|| trouble().contains("certificateexpired")).await?;
+    // A new one goes into the same files.
+    let [new_certificate, new_key] = signed(&pki, dir.path(), 1)?;
+    std::fs::rename(new_key, key)?;
+    std::fs::rename(new_certificate, certificate)?;
+    until("connected", &|| manager.status().connected).await?;
+    tokio::time::timeout(LIMIT, manager.ready()).await?;
+    manager.shutdown().await;
+    cluster.shutdown().await;
     Ok(())
 }

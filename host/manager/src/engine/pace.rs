@@ -6,7 +6,7 @@
 //! processors at once, and steps back while somebody else wants its processor:
 //! the longer it has computed, the further. It pauses between two instructions
 //! of the guest, where it holds nothing of the host's, so nobody ever waits for
-//! it; and its pauses do not count towards its deadline, up to twice as much.
+//! it; and its pauses do not count towards its deadline, up to its length once more.
 
 use std::{
     sync::Arc,
@@ -30,7 +30,7 @@ const FURTHEST: u64 = 9;
 /// Epochs of computing after which it steps back once further.
 const FURTHER: u64 = 5;
 /// How often as long as it may compute a call may take with its pauses.
-const WITH_PAUSES: u64 = 3;
+const WITH_PAUSES: u64 = 2;
 /// A pause is never longer.
 const PAUSE: Duration = Duration::from_millis(100);
 
