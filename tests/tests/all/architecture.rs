@@ -41,6 +41,21 @@ fn the_rule_would_find_a_kind() {
     }
 }
 
+#[test]
+fn admission_and_kinds_look_up_what_is_declared_alone() {
+    // A plan is played on a copy that has what writes are checked against: `Consulted` says what that is.
+    let mut found = Vec::new();
+    for dir in ["admission", "kinds"] {
+        for_each_source(&root().join("host/localcluster/src").join(dir), &mut |path, text| {
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            if code.contains("ctx.lookup") || code.contains("\n        .lookup") {
+                found.push(path.display().to_string());
+            }
+        });
+    }
+    assert!(found.is_empty(), "these look up past `Consulted`: {}", found.join(", "));
+}
+
 fn for_each_source(dir: &Path, visit: &mut impl FnMut(&Path, &str)) {
     for entry in std::fs::read_dir(dir).unwrap().flatten() {
         let path = entry.path();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::kinds::value::{child, int, items, set, text};
-use crate::rest::strategy::Ctx;
+use crate::rest::strategy::{Consulted, Ctx};
 use crate::selector::object_matches;
 use crate::status::Status;
 
@@ -18,8 +18,8 @@ pub fn check_eviction(ctx: &Ctx<'_>, pod: &Value, dry_run: bool) -> Result<(), S
     }
     let labels = &pod["metadata"]["labels"];
     let budgets: Vec<Value> = ctx
-        .lookup
-        .list("policy", "poddisruptionbudgets", ctx.namespace)
+        .consult(Consulted::PodDisruptionBudgets)
+        .list(ctx.namespace)
         .into_iter()
         .filter(|b| object_matches(&b["spec"]["selector"], labels))
         .collect();
@@ -42,7 +42,7 @@ pub fn check_eviction(ctx: &Ctx<'_>, pod: &Value, dry_run: bool) -> Result<(), S
     let pod_name = text(&pod["metadata"], "name").to_owned();
     let now = ctx.now.clone();
     let namespace = ctx.namespace;
-    ctx.lookup.modify("policy", "poddisruptionbudgets", namespace, &name, &mut |budget| {
+    ctx.consult(Consulted::PodDisruptionBudgets).modify(namespace, &name, &mut |budget| {
         check(budget)?;
         if dry_run {
             return Ok(false);

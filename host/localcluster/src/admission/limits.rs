@@ -5,14 +5,18 @@ use serde_json::{Value, json};
 use super::refused;
 use crate::kinds::resources::{pod_total, quantity};
 use crate::kinds::value::{child, entries, fill as fill_in, items, items_mut, set, text};
-use crate::rest::strategy::{Ctx, Kind};
+use crate::rest::strategy::{Consulted, Ctx, Kind};
 use crate::schema::Quantity;
 use crate::status::Status;
 
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
 fn ranges(ctx: &Ctx<'_>) -> Vec<Value> {
-    if ctx.namespace.is_empty() { Vec::new() } else { ctx.lookup.list("", "limitranges", ctx.namespace) }
+    if ctx.namespace.is_empty() {
+        Vec::new()
+    } else {
+        ctx.consult(Consulted::LimitRanges).list(ctx.namespace)
+    }
 }
 
 /// Gives containers without requests or limits those of the namespace.

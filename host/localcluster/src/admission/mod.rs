@@ -17,19 +17,6 @@ use serde_json::Value;
 use crate::rest::strategy::{Ctx, Kind};
 use crate::status::Status;
 
-/// Group and resource of what a write to another resource is checked against.
-pub const CONSULTED: [(&str, &str); 9] = [
-    ("", "limitranges"),
-    ("", "namespaces"),
-    ("", "resourcequotas"),
-    ("", "services"),
-    ("networking.k8s.io", "ingressclasses"),
-    ("networking.k8s.io", "servicecidrs"),
-    ("node.k8s.io", "runtimeclasses"),
-    ("scheduling.k8s.io", "priorityclasses"),
-    ("storage.k8s.io", "storageclasses"),
-];
-
 /// 403 in the words of an admission plugin.
 fn refused(kind: &Kind, object: &Value, why: &str) -> Status {
     let name = object["metadata"]["name"].as_str().unwrap_or("");

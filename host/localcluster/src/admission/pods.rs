@@ -4,10 +4,8 @@ use serde_json::{Value, json};
 
 use super::refused;
 use crate::kinds::value::{child, fill, flag, int, items, set, text};
-use crate::rest::strategy::{Ctx, Kind};
+use crate::rest::strategy::{Consulted, Ctx, Kind};
 use crate::status::Status;
-
-const CLASSES: (&str, &str) = ("scheduling.k8s.io", "priorityclasses");
 
 /// The two classes every cluster has.
 fn builtin_class(name: &str) -> Option<Value> {
@@ -21,7 +19,7 @@ fn builtin_class(name: &str) -> Option<Value> {
 
 /// The class marked as default, the lowest one if there are several.
 fn default_class(ctx: &Ctx<'_>) -> Option<Value> {
-    let all = ctx.lookup.few(CLASSES.0, CLASSES.1);
+    let all = ctx.consult(Consulted::PriorityClasses).few();
     all.iter().filter(|c| flag(c, "globalDefault")).min_by_key(|c| int(c, "value")).cloned()
 }
 
@@ -31,7 +29,7 @@ pub(super) fn priority(ctx: &Ctx<'_>, kind: &Kind, pod: &mut Value) -> Result<()
     let class = if name.is_empty() {
         default_class(ctx)
     } else {
-        let found = ctx.lookup.get(CLASSES.0, CLASSES.1, "", &name).or_else(|| builtin_class(&name));
+        let found = ctx.consult(Consulted::PriorityClasses).get("", &name).or_else(|| builtin_class(&name));
         if found.is_none() {
             return Err(refused(kind, pod, &format!("no PriorityClass with name {name} was found")));
         }
@@ -81,7 +79,7 @@ pub(super) fn runtime_class(ctx: &Ctx<'_>, kind: &Kind, pod: &mut Value) -> Resu
         }
         return Ok(());
     }
-    let Some(class) = ctx.lookup.get("node.k8s.io", "runtimeclasses", "", &name) else {
+    let Some(class) = ctx.consult(Consulted::RuntimeClasses).get("", &name) else {
         return Err(refused(kind, pod, &format!("pod rejected: RuntimeClass {name:?} not found")));
     };
     let spec = child(pod, "spec");

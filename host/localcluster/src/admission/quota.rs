@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{quota_scopes::in_scope, refused};
 use crate::kinds::resources::{pod_total, quantity};
 use crate::kinds::value::{child, entries, int, items, set, text};
-use crate::rest::strategy::{Ctx, Kind};
+use crate::rest::strategy::{Consulted, Ctx, Kind};
 use crate::schema::Quantity;
 use crate::status::Status;
 
@@ -21,7 +21,7 @@ pub(super) fn charge(ctx: &Ctx<'_>, kind: &Kind, old: Option<&Value>, new: &Valu
     if kind.group.is_empty() && kind.plural == "resourcequotas" {
         return Ok(());
     }
-    let quotas = ctx.lookup.list("", "resourcequotas", ctx.namespace);
+    let quotas = ctx.consult(Consulted::ResourceQuotas).list(ctx.namespace);
     if quotas.is_empty() {
         return Ok(());
     }
@@ -72,7 +72,7 @@ pub(super) fn charge(ctx: &Ctx<'_>, kind: &Kind, old: Option<&Value>, new: &Valu
             continue;
         }
         let name = text(&quota["metadata"], "name");
-        ctx.lookup.modify("", "resourcequotas", ctx.namespace, name, &mut |quota| {
+        ctx.consult(Consulted::ResourceQuotas).modify(ctx.namespace, name, &mut |quota| {
             // Another request may have counted meanwhile.
             fits(kind, quota, &delta, new)?;
             let hard = quota["status"]["hard"].clone();

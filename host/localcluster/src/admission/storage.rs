@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::refused;
 use crate::kinds::resources::quantity;
 use crate::kinds::value::{child, flag, items, set, text};
-use crate::rest::strategy::{Ctx, Kind};
+use crate::rest::strategy::{Consulted, Ctx, Kind};
 use crate::status::Status;
 
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
@@ -39,7 +39,7 @@ pub(super) fn default_class(ctx: &Ctx<'_>, claim: &mut Value) {
     if named {
         return;
     }
-    let classes = ctx.lookup.list("storage.k8s.io", "storageclasses", "");
+    let classes = ctx.consult(Consulted::StorageClasses).list("");
     if let Some(name) = marked(&classes, DEFAULT_CLASS) {
         set(child(claim, "spec"), "storageClassName", name);
     }
@@ -52,7 +52,7 @@ pub(super) fn default_ingress_class(ctx: &Ctx<'_>, ingress: &mut Value) {
     if named {
         return;
     }
-    let classes = ctx.lookup.list("networking.k8s.io", "ingressclasses", "");
+    let classes = ctx.consult(Consulted::IngressClasses).list("");
     if let Some(name) = marked(&classes, DEFAULT_INGRESS) {
         set(child(ingress, "spec"), "ingressClassName", name);
     }
@@ -68,7 +68,7 @@ pub(super) fn may_grow(ctx: &Ctx<'_>, kind: &Kind, old: &Value, new: &Value) -> 
         return Err(refused(kind, new, "Only bound persistent volume claims can be expanded"));
     }
     let class = text(&new["spec"], "storageClassName");
-    let found = ctx.lookup.get("storage.k8s.io", "storageclasses", "", class);
+    let found = ctx.consult(Consulted::StorageClasses).get("", class);
     if class.is_empty() || !found.is_some_and(|c| flag(&c, "allowVolumeExpansion")) {
         let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
         return Err(refused(kind, new, why));

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::value::{empty, fill, items, set, text};
-use crate::rest::strategy::Ctx;
+use crate::rest::strategy::{Consulted, Ctx};
 use crate::status::FieldError;
 
 /// IPv4 or IPv6.
@@ -96,7 +96,7 @@ pub(super) fn ranges(ctx: &Ctx<'_>) -> Vec<Cidr> {
                 .iter()
                 .any(|c| text(c, "type") == "Ready" && text(c, "status") != "True")
     };
-    let known = ctx.lookup.few("networking.k8s.io", "servicecidrs");
+    let known = ctx.consult(Consulted::ServiceCidrs).few();
     let mut all: Vec<&Value> = known.iter().collect();
     all.sort_by_key(|range| text(&range["metadata"], "name") != "kubernetes");
     let cidrs = all.into_iter().filter(|range| ready(range)).flat_map(|range| items(&range["spec"], "cidrs"));

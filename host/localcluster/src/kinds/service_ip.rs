@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::service_family::{self as family, Cidr, Family};
 use super::value::{child, copy, empty, flag, int, items, items_mut, remove, set, text};
-use crate::rest::strategy::Ctx;
+use crate::rest::strategy::{Consulted, Ctx};
 use crate::status::{FieldError, Status};
 
 const PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
@@ -35,7 +35,7 @@ impl Services {
     fn learn(used: &mut Used, ctx: &Ctx<'_>) {
         if !used.known {
             used.known = true;
-            for service in ctx.lookup.list("", "services", "") {
+            for service in ctx.consult(Consulted::Services).list("") {
                 used.addresses.extend(addresses(&service));
                 used.ports.extend(ports(&service));
             }

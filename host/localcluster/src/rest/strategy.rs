@@ -144,6 +144,82 @@ pub trait Lookup: Send + Sync {
     ) -> Result<bool, Status>;
 }
 
+/// Declares resources with their group and plural name, and the list of all of them.
+macro_rules! consulted {
+    ($($name:ident: $group:literal, $plural:literal;)*) => {
+        /// Other resources that a write is checked against, which is all that admission and kinds ask for:
+        /// whoever plays writes on a copy of a cluster has these there first.
+        #[allow(missing_docs, reason = "they are called as their resources are")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Consulted {
+            $($name,)*
+        }
+
+        impl Consulted {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// Group and plural name.
+            pub const fn resource(self) -> (&'static str, &'static str) {
+                match self {
+                    $(Self::$name => ($group, $plural),)*
+                }
+            }
+        }
+    };
+}
+
+consulted! {
+    IngressClasses: "networking.k8s.io", "ingressclasses";
+    LimitRanges: "", "limitranges";
+    Namespaces: "", "namespaces";
+    PodDisruptionBudgets: "policy", "poddisruptionbudgets";
+    PriorityClasses: "scheduling.k8s.io", "priorityclasses";
+    ResourceQuotas: "", "resourcequotas";
+    RuntimeClasses: "node.k8s.io", "runtimeclasses";
+    ServiceCidrs: "networking.k8s.io", "servicecidrs";
+    Services: "", "services";
+    StorageClasses: "storage.k8s.io", "storageclasses";
+}
+
+/// Objects of a resource that a write is checked against.
+pub struct Others<'a> {
+    lookup: &'a dyn Lookup,
+    group: &'static str,
+    plural: &'static str,
+}
+
+impl Others<'_> {
+    /// One of them; `namespace` is empty for cluster scope.
+    pub fn get(&self, namespace: &str, name: &str) -> Option<Value> {
+        self.lookup.get(self.group, self.plural, namespace, name)
+    }
+
+    /// All in a namespace, or in all if it is empty.
+    pub fn list(&self, namespace: &str) -> Vec<Value> {
+        self.lookup.list(self.group, self.plural, namespace)
+    }
+
+    /// All, where there are few.
+    pub fn few(&self) -> Arc<Vec<Value>> {
+        self.lookup.few(self.group, self.plural)
+    }
+
+    /// Changes one in place, as [`Lookup::modify`] does.
+    ///
+    /// # Errors
+    ///
+    /// What `change` says.
+    pub fn modify(
+        &self,
+        namespace: &str,
+        name: &str,
+        change: &mut dyn FnMut(&mut Value) -> Result<bool, Status>,
+    ) -> Result<bool, Status> {
+        self.lookup.modify(self.group, self.plural, namespace, name, change)
+    }
+}
+
 /// Who asks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct User {
@@ -176,6 +252,12 @@ pub struct Ctx<'a> {
 }
 
 impl Ctx<'_> {
+    /// Objects that the write is checked against.
+    pub fn consult(&self, others: Consulted) -> Others<'_> {
+        let (group, plural) = others.resource();
+        Others { lookup: self.lookup, group, plural }
+    }
+
     /// Adds a `Warning` header.
     pub fn warn(&self, text: impl Into<String>) {
         let text = text.into();

@@ -3,9 +3,8 @@
 use std::{collections::BTreeMap, collections::HashMap, sync::Arc, time::Duration};
 
 use coxswain_localcluster::{
-    admission::CONSULTED,
     crd,
-    rest::strategy::{Kind, StorageId},
+    rest::strategy::{Consulted, Kind, StorageId},
 };
 use futures::future::join_all;
 use parking_lot::Mutex;
@@ -85,7 +84,8 @@ impl Sandbox {
                     self.brought.troubles.lock().insert(display_name(&named(&kind)), error.to_string());
                 }
             };
-            join_all(CONSULTED.into_iter().filter_map(stored).map(bring)).await;
+            let all = Consulted::ALL.iter().map(|one| one.resource());
+            join_all(all.filter_map(stored).map(bring)).await;
         };
         self.brought.checked_against.get_or_init(all).await;
     }
