@@ -274,11 +274,11 @@ pub fn by_total(
     Ok((usage * ready as f64).ceil() as i32)
 }
 
-/// The size at which each pod has its share of one value; and the share now,
-/// which is all of it while there is no pod yet.
-pub fn by_share(replicas: i32, total: i64, target: i64, tolerances: Tolerances) -> (i32, i64) {
-    let usage = total as f64 / (target as f64 * f64::from(replicas));
-    let wanted =
-        if tolerances.holds(usage) { replicas } else { (total as f64 / target as f64).ceil() as i32 };
-    (wanted, (total as f64 / f64::from(replicas.max(1))).ceil() as i64)
+/// The size at which each pod has its share of one value; and the share now, which is all of it while there is no pod
+/// yet. `there` pods share it, which in a rollout may be more than the `wanted` ones: where the share is right, the size
+/// stays what it was meant to be, and does not become what happens to be there.
+pub fn by_share((wanted, there): (i32, i32), total: i64, target: i64, tolerances: Tolerances) -> (i32, i64) {
+    let usage = total as f64 / (target as f64 * f64::from(there));
+    let size = if tolerances.holds(usage) { wanted } else { (total as f64 / target as f64).ceil() as i32 };
+    (size, (total as f64 / f64::from(there.max(1))).ceil() as i64)
 }

@@ -392,7 +392,7 @@ fn object(metric: &Metric<'_>, answer: &Result<String, Failure>, judge: &Judge<'
         }
         ("AverageValue", _, Some(target)) => {
             let total = value()?;
-            let (replicas, share) = calc::by_share(scale.status.replicas, total, target, judge.tolerances);
+            let (replicas, share) = calc::by_share(scale.sizes(), total, target, judge.tolerances);
             let words = format!("external metric {name}({})", metric.shown_selector());
             Ok((replicas, words, status(json!({"averageValue": decimal(share)}))))
         }
@@ -414,7 +414,7 @@ fn external(
     match (metric.target("averageValue"), metric.target("value")) {
         (Some(target), _) => {
             let total = value()?;
-            let (replicas, share) = calc::by_share(scale.status.replicas, total, target, judge.tolerances);
+            let (replicas, share) = calc::by_share(scale.sizes(), total, target, judge.tolerances);
             Ok((replicas, words, status(json!({"averageValue": decimal(share)}))))
         }
         (None, Some(target)) => {

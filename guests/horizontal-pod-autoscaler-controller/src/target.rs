@@ -20,6 +20,13 @@ pub struct Scale {
     pub status: There,
 }
 
+impl Scale {
+    /// How many replicas are wanted, and how many are there.
+    pub fn sizes(&self) -> (i32, i32) {
+        (self.spec.replicas, self.status.replicas)
+    }
+}
+
 /// What is wanted.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]

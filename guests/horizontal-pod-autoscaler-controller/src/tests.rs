@@ -174,9 +174,12 @@ fn what_single_values_call_for() {
     assert_eq!(calc::by_total(2, 105, 100, &pods, TOLERANCES), Ok(2));
     assert_eq!(calc::by_total(2, 900, 100, &pods, TOLERANCES), Ok(9));
     assert_eq!(calc::by_total(0, 900, 100, &pods, TOLERANCES), Ok(9));
-    assert_eq!(calc::by_share(4, 60_000, 10_000, TOLERANCES), (6, 15_000));
-    assert_eq!(calc::by_share(4, 40_000, 10_000, TOLERANCES), (4, 10_000));
-    assert_eq!(calc::by_share(0, 40_000, 10_000, TOLERANCES), (4, 40_000));
+    assert_eq!(calc::by_share((4, 4), 60_000, 10_000, TOLERANCES), (6, 15_000));
+    assert_eq!(calc::by_share((4, 4), 40_000, 10_000, TOLERANCES), (4, 10_000));
+    assert_eq!(calc::by_share((0, 0), 40_000, 10_000, TOLERANCES), (4, 40_000));
+    // One pod more in a rollout, or one fewer, is no reason to have as many.
+    assert_eq!(calc::by_share((10, 11), 105_000, 10_000, TOLERANCES), (10, 9546));
+    assert_eq!(calc::by_share((10, 9), 95_000, 10_000, TOLERANCES), (10, 10_556));
 }
 
 fn bounds(current: i32, now: i64) -> Bounds {
