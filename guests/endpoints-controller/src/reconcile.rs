@@ -6,7 +6,7 @@ use coxswain_sdk::contract::{ActionOutcome, Failure};
 use coxswain_sdk::endpoints::pod::{Pod, first_news};
 use coxswain_sdk::endpoints::service::Service;
 use coxswain_sdk::endpoints::subsets::{Subset, mean_the_same};
-use coxswain_sdk::endpoints::{HEADLESS, TRIGGER_TIME};
+use coxswain_sdk::endpoints::{HEADLESS, TRIGGER_TIME, gather};
 use coxswain_sdk::resource::ENDPOINTS;
 use coxswain_sdk::{About, Action, Ctx, Object, ObjectMeta, Plan, Query, Result, StringMap, Time, merge};
 use serde_json::{Map, Value, json};
@@ -23,7 +23,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     let Some(service) = ctx.primary::<Service>()? else { return gone(ctx) };
     let mut plan = Plan::new();
     let batch = ctx.option_duration(BATCH)?;
-    plan.quiet(u32::try_from(batch.as_millis()).unwrap_or(u32::MAX));
+    gather(&mut plan, batch);
     let Some(selector) = service.selector() else { return Ok(plan) };
     let meta = &service.metadata;
     let pods = ctx.list::<Pod>(Query::all().namespace(&meta.namespace).matching(&selector))?;
@@ -57,6 +57,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
             plan.then(create(meta, &subsets, &labels, &annotations)?);
         }
     }
+    gather(&mut plan, batch);
     Ok(plan)
 }
 

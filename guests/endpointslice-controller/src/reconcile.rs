@@ -2,7 +2,6 @@
 //! writes between them.
 
 use coxswain_sdk::contract::ActionOutcome;
-use coxswain_sdk::endpoints::TRIGGER_TIME;
 use coxswain_sdk::endpoints::address::Family;
 use coxswain_sdk::endpoints::draft::{Draft, Owner, deletion, recycle};
 use coxswain_sdk::endpoints::pack::{self, Packed, pack};
@@ -10,6 +9,7 @@ use coxswain_sdk::endpoints::pod::Pod;
 use coxswain_sdk::endpoints::port::PortKey;
 use coxswain_sdk::endpoints::service::{Service, same_but_reserved};
 use coxswain_sdk::endpoints::slice::{self, Trigger};
+use coxswain_sdk::endpoints::{TRIGGER_TIME, gather};
 use coxswain_sdk::resource::SERVICES;
 use coxswain_sdk::{About, Ctx, Event, Object, OwnerReference, Plan, Query, Result, Step, StringMap, memory};
 
@@ -25,9 +25,6 @@ const TOLD: usize = 3;
 /// One reconcile.
 pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     let mut plan = Plan::new();
-    let batch = ctx.option_duration(BATCH)?;
-    plan.quiet(u32::try_from(batch.as_millis()).unwrap_or(u32::MAX));
-
     // The slices of a service that is gone are the garbage collector's.
     let Some(service) = ctx.primary::<Service>()? else { return Ok(plan) };
     let Some(selector) = service.selector() else { return Ok(plan) };
@@ -88,6 +85,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     }
     plan.then(Step::new(doomed.iter().chain(&stray).map(deletion)));
     memory::keep(&memory, &before, &mut plan)?;
+    gather(&mut plan, ctx.option_duration(BATCH)?);
     Ok(plan)
 }
 

@@ -22,6 +22,10 @@ pub mod subsets;
 mod tests;
 pub mod wanted;
 
+use std::time::Duration;
+
+use crate::plan::Plan;
+
 /// The label that names the service of a slice.
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// The label that names the controller of a slice.
@@ -32,3 +36,14 @@ pub const HEADLESS: &str = "service.kubernetes.io/headless";
 pub const TRIGGER_TIME: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 /// The annotation that marks an object as a lock of leader election.
 pub const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
+
+/// Milliseconds after a write in which what changes is gathered, whatever the batch period.
+const GATHERED: u32 = 100;
+
+/// Holds back for the batch period what does not come from the service itself, and after a write for a moment in any
+/// case: pods that become ready one after another would otherwise cost a write each, of an object that grows with
+/// them. What changes after a time of quiet is written at once.
+pub fn gather(plan: &mut Plan, batch: Duration) {
+    let batch = u32::try_from(batch.as_millis()).unwrap_or(u32::MAX);
+    plan.quiet(if plan.writes() { batch.max(GATHERED) } else { batch });
+}
