@@ -97,9 +97,15 @@ impl Rest {
             Step::MarkAndRemove(object) => mark(object).and_then(|marked| match marked {
                 Object::Stored(stored) => {
                     let last = stored.value();
-                    let gone = table.delete(&key, stored.rv, draft_after(kind, &last, &stored))?;
-                    kind.strategy.deleted(&last);
-                    Ok(deleted(kind, &last, Object::Stored(gone)))
+                    match table.delete(&key, stored.rv, draft_after(kind, &last, &stored)) {
+                        Ok(gone) => {
+                            kind.strategy.deleted(&last);
+                            Ok(deleted(kind, &last, Object::Stored(gone)))
+                        }
+                        // Somebody saw the mark, and was quicker to remove it.
+                        Err(WriteError::Missing) => Ok(deleted(kind, &last, Object::Stored(stored.clone()))),
+                        Err(error) => Err(error),
+                    }
                 }
                 Object::Value(object) => {
                     let old = object.clone();
