@@ -3,7 +3,8 @@
 //!
 //! In: pods by node, where [`crate::manage`] found nothing to do. Out: work
 //! within the bounds. Pods being deleted count for nothing: an update goes on
-//! although a node is down.
+//! although a node is down. Nor do pods of a node that is gone, which somebody
+//! else removes after a while: nothing is unavailable for want of them.
 
 use std::collections::BTreeMap;
 
@@ -30,10 +31,11 @@ pub fn update<'a>(
     places: &[(&'a str, Placement)],
     pods: &ByNode<'a>,
 ) -> Work<'a> {
+    let places: BTreeMap<&str, Placement> = places.iter().copied().collect();
     match way {
         Way::Not => Work::default(),
-        Way::Unavailable(most) => replace(rules, most, places, pods),
-        Way::Surge(most) => surge(rules, most, places, pods),
+        Way::Unavailable(most) => replace(rules, most, &places, pods),
+        Way::Surge(most) => surge(rules, most, &places, pods),
     }
 }
 
@@ -58,14 +60,15 @@ fn is_available(rules: &Rules<'_>, pod: &Pod) -> bool {
 fn replace<'a>(
     rules: &Rules<'_>,
     most: usize,
-    places: &[(&'a str, Placement)],
+    places: &BTreeMap<&'a str, Placement>,
     pods: &ByNode<'a>,
 ) -> Work<'a> {
-    let empty =
-        places.iter().filter(|(node, placement)| *placement == Placement::Wanted && !pods.contains_key(node));
+    let empty = places
+        .iter()
+        .filter(|(node, placement)| **placement == Placement::Wanted && !pods.contains_key(*node));
     let mut unavailable = empty.count();
     let (mut broken, mut candidates) = (Vec::new(), Vec::new());
-    for here in pods.values() {
+    for (_, here) in pods.iter().filter(|(node, _)| places.contains_key(*node)) {
         match pair(rules, here) {
             Pair::Of { new: Some(new), old: None } if is_available(rules, new) => {}
             Pair::Of { new: None, old: Some(old) } if is_available(rules, old) => candidates.push(old),
@@ -84,15 +87,19 @@ fn replace<'a>(
 
 /// Makes new pods beside old ones, at most `most` at a time, and where the old
 /// one is not available in any case; deletes old ones where the new one is.
-fn surge<'a>(rules: &Rules<'_>, most: usize, places: &[(&'a str, Placement)], pods: &ByNode<'a>) -> Work<'a> {
-    let placements: BTreeMap<&str, Placement> = places.iter().copied().collect();
-    let is_wanted = |node: &str| placements.get(node) == Some(&Placement::Wanted);
-    let desired = places.iter().filter(|(_, placement)| *placement == Placement::Wanted).count();
+fn surge<'a>(
+    rules: &Rules<'_>,
+    most: usize,
+    places: &BTreeMap<&'a str, Placement>,
+    pods: &ByNode<'a>,
+) -> Work<'a> {
+    let is_wanted = |node: &str| places.get(node) == Some(&Placement::Wanted);
+    let desired = places.values().filter(|placement| **placement == Placement::Wanted).count();
     let (mut surging, mut available) = (0_usize, 0_usize);
     let mut work = Work::default();
     // Nodes whose old pod works; old pods that work where none is wanted.
     let (mut candidates, mut misplaced) = (Vec::new(), Vec::new());
-    for (node, here) in pods {
+    for (node, here) in pods.iter().filter(|(node, _)| places.contains_key(*node)) {
         let Pair::Of { new, old } = pair(rules, here) else {
             surging += 1;
             continue;
