@@ -147,10 +147,9 @@ impl Run<'_, '_> {
         }
         let is_listed = self.list.contains_key(name);
         match (attachment, wanted) {
-            (Some(attachment), Some(wanted)) if is_attached => {
-                if !is_listed && !attachment.metadata.is_deleting() {
-                    self.list(wanted);
-                }
+            (Some(_), Some(_)) if is_listed && is_attached => {}
+            (Some(attachment), Some(wanted)) if is_attached && !attachment.metadata.is_deleting() => {
+                self.list(wanted);
             }
             (Some(attachment), Some(wanted)) => self.tell_pending(wanted, attachment),
             // A volume without a driver needs no more than to be listed.
