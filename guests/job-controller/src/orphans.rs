@@ -4,9 +4,11 @@
 //! is watched once and not 10,000 times; and they are found also if their Job
 //! vanished unseen. Pods without a controller are keys of their own.
 
+use std::time::Duration;
+
 use coxswain_sdk::contract::PatchKind;
 use coxswain_sdk::resource::{JOBS, PODS};
-use coxswain_sdk::{Action, Ctx, Object, Plan, Query, Result, Step};
+use coxswain_sdk::{Action, Ctx, Object, Plan, Query, Result, Step, Time};
 use serde_json::json;
 
 use crate::manage::BURST;
@@ -14,6 +16,10 @@ use crate::view::{Job, Pod, TRACKING};
 
 /// Index of pods by the uids of their owners and by their finalizers.
 pub const OWNED: &str = "owner-and-finalizer";
+
+/// How long such pods may look tracked. Their Job's own key frees them, too, before the Job finishes or goes; but Jobs
+/// and pods are watched one beside the other, so that the end of the Job may be seen before that.
+const SETTLED: Duration = Duration::from_millis(500);
 
 /// Takes the finalizer off the pods of an owner that is gone or finished. The
 /// key is a value of [`OWNED`].
@@ -33,8 +39,18 @@ pub fn reconcile_owner(ctx: &Ctx<'_>) -> Result<Plan> {
             owner.uid == uid && owner.kind == JOBS.kind && owner.api_version == JOBS.api_version()
         })
     };
-    let orphans = pods.iter().filter(|pod| pod.is_tracked() && was_counted_by(pod));
-    plan.then(Step::new(orphans.take(BURST).map(|pod| untrack(pod))).or_go_on());
+    let orphans: Vec<_> = pods.iter().filter(|pod| pod.is_tracked() && was_counted_by(pod)).collect();
+    if orphans.is_empty() {
+        plan.keep_instead(ctx.state(), String::new());
+        return Ok(plan);
+    }
+    let first_seen = ctx.state().and_then(Time::parse).unwrap_or(ctx.now());
+    plan.keep_instead(ctx.state(), first_seen.to_micro());
+    if ctx.now() < first_seen + SETTLED {
+        plan.come_back(first_seen + SETTLED);
+        return Ok(plan);
+    }
+    plan.then(Step::new(orphans.into_iter().take(BURST).map(|pod| untrack(pod))).or_go_on());
     Ok(plan)
 }
 
