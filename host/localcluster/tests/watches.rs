@@ -229,3 +229,30 @@ async fn writers_that_race_lose_no_update() {
     assert_eq!(object["data"].as_object().map(|data| data.len()), Some(200));
     api.delete(&maps().named("a"), &DeleteOptions::default()).expect("deletes");
 }
+
+/// A pod that is deleted without grace is marked before it goes. Whoever sees the mark, as a kubelet does, may remove
+/// the pod first; who asked for it is told no less that it is done.
+#[test]
+fn a_deletion_without_grace_succeeds_although_somebody_else_is_quicker() {
+    let api = Arc::new(api());
+    let pod = Target::new("v1", "pods").in_namespace("default").named("p");
+    let at_once = || DeleteOptions { grace: Some(0), ..DeleteOptions::default() };
+    let watching = |api: Arc<InProcess>| {
+        let pod = Target::new("v1", "pods").in_namespace("default").named("p");
+        std::thread::spawn(move || {
+            while let Ok(seen) = api.get(&pod) {
+                if !seen["metadata"]["deletionTimestamp"].is_null() {
+                    // Gone by now, perhaps.
+                    let _ = api.delete(&pod, &DeleteOptions { grace: Some(0), ..DeleteOptions::default() });
+                }
+            }
+        })
+    };
+    for _ in 0..300 {
+        let body = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}});
+        api.create(&Target::new("v1", "pods").in_namespace("default"), &body).expect("pod");
+        let kubelet = watching(api.clone());
+        api.delete(&pod, &at_once()).expect("it is deleted, whoever did it");
+        kubelet.join().expect("it sees the end");
+    }
+}
