@@ -22,6 +22,9 @@ COMPILE = printf '%s\0' $(TARGET)/controllers/*.wasm | xargs -0 -n 1 -P 2 $(TARG
 # Tests keep compiled controllers to themselves.
 TEST_CACHE = XDG_CACHE_HOME="$(abspath $(TARGET))/cache"
 
+CONFORMANCE = cargo test --config $(UNOPTIMISED) --release --workspace --test conformance
+SAMPLE = $(TEST_CACHE) PARITY_AGAIN=2 PARITY_SAMPLE=30
+
 .PHONY: help
 help: ## Say what there is
 	@echo "Coxswain: a Kubernetes controller manager whose controllers are WebAssembly components."
@@ -53,6 +56,9 @@ test: tools $(UNOPTIMISED) ## Run all tests
 	@export $(TEST_CACHE); $(COMPILE)
 	@# Three of the scenarios, which play in real time, may need a second try; which ones is printed.
 	$(TEST_CACHE) PARITY_AGAIN=3 cargo test --config $(UNOPTIMISED) --release --workspace --no-fail-fast
+	@# Some of them again while modules are swapped, and while the manager is killed and started, all the time.
+	$(SAMPLE) PARITY_SWAP_MS=700 $(CONFORMANCE) -- parity::
+	$(SAMPLE) PARITY_RESTART_MS=2500 $(CONFORMANCE) -- parity::
 
 .PHONY: examples
 examples: tools ## Build and test the example controllers in Rust, Python and Go, as far as their tools are there
@@ -64,7 +70,7 @@ parity: tools $(UNOPTIMISED) ## Compare with what kube-controller-manager does (
 	$(CARGO_BUILD) --config $(UNOPTIMISED)
 	$(TARGET)/release/xtask guests --test-guests
 	@export $(TEST_CACHE); $(COMPILE)
-	$(TEST_CACHE) cargo test --config $(UNOPTIMISED) --release --workspace --test conformance -- parity::$(if $(FAMILY),$(FAMILY)::)
+	$(TEST_CACHE) $(CONFORMANCE) -- parity::$(if $(FAMILY),$(FAMILY)::)
 
 .PHONY: bench
 bench: build ## Measure

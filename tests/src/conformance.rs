@@ -21,6 +21,7 @@ use crate::{
         golden::report,
         manager::{Launcher, ProcessLauncher},
         plane::Server,
+        restarts::{self, Restarts},
         scenario::Scenario,
     },
 };
@@ -38,6 +39,13 @@ const CONTROLLERS: &str = "PARITY_CONTROLLERS";
 /// beside each other, and the reference itself does not end every one of them the same each time. The second time no
 /// other scenario runs. Which are played twice, and why, is said when it happens.
 const AGAIN: &str = "PARITY_AGAIN";
+
+/// How many scenarios are played, chosen by [`SEED`] from those that take no longer than [`QUICK`]; all if it is not set.
+const SAMPLE: &str = "PARITY_SAMPLE";
+/// Which are chosen, and at what times managers are restarted.
+const SEED: &str = "PARITY_SEED";
+/// Seconds.
+const QUICK: u64 = 10;
 
 /// What scenarios wait for, and how many of them.
 type Waiting = BTreeMap<&'static str, usize>;
@@ -120,8 +128,19 @@ fn parity_trials(
     let scenarios = in_order(parity::read(&data.join("parity/scenarios"))?);
     let name = |scenario: &Scenario| format!("parity::{}::{}", scenario.family, scenario.name);
     let empty = |scenario: &Scenario| Trial::test(name(scenario), || Ok(()));
-    let shown: Vec<Scenario> =
+    let mut shown: Vec<Scenario> =
         scenarios.into_iter().filter(|s| !arguments.is_filtered_out(&empty(s))).collect();
+    let seed = number(SEED)?.unwrap_or(1);
+    let restarts = Restarts::from_environment(seed)?;
+    if restarts.is_some() {
+        let without = restarts::read_without(&data.join("parity/without-restarts.txt"))?;
+        let whole = shown.len();
+        shown.retain(|s| restarts::pointless(s).is_none() && !without.contains_key(&s.name));
+        println!("{} scenarios of {whole} are played with restarts", shown.len());
+    }
+    if let Some(many) = number(SAMPLE)? {
+        shown = sample(shown, many as usize, seed);
+    }
     let (waiting, played): (Vec<_>, Vec<_>) = shown.into_iter().partition(|s| !lacks(s).is_empty());
     let differing = read_differing(&data.join("parity/differing.txt"))?;
     for name in differing.keys() {
@@ -133,9 +152,11 @@ fn parity_trials(
         let (server, launcher, golden) = (server.clone(), launcher.clone(), data.join("parity/golden"));
         Arc::new(move |scenario: &Scenario| {
             Player::new(server.clone(), launcher.clone(), &golden, std::slice::from_ref(scenario))
+                .restarting(restarts)
         })
     };
-    let player = Arc::new(Player::new(server, launcher, &data.join("parity/golden"), &played));
+    let player = Player::new(server, launcher, &data.join("parity/golden"), &played).restarting(restarts);
+    let player = Arc::new(player);
     let mut reasons = Waiting::new();
     let mut trials: Vec<Trial> = Vec::new();
     for scenario in &waiting {
@@ -148,7 +169,11 @@ fn parity_trials(
     trials.extend(played.into_iter().map(|scenario| {
         let (player, runtime) = (player.clone(), runtime.clone());
         let (again, alone) = (again.clone(), alone.clone());
-        let expected = differing.get(&scenario.name).cloned();
+        let mut expected = differing.get(&scenario.name).cloned();
+        if restarts.is_some() {
+            // Events that wait to be written go with the process.
+            expected.get_or_insert_default().push("event missing: ".to_owned());
+        }
         Trial::ignorable_test(name(&scenario), move || {
             // Only the difference that is listed is forgiven; any other fails.
             let told = |line: &String| {
@@ -186,6 +211,23 @@ fn parity_trials(
     Ok((trials, reasons))
 }
 
+/// A number from the environment.
+fn number(variable: &str) -> anyhow::Result<Option<u64>> {
+    let Ok(text) = std::env::var(variable) else { return Ok(None) };
+    Ok(Some(text.parse().with_context(|| format!("{variable}={text}: expected a number"))?))
+}
+
+/// Some of the quick ones: the same for the same seed, and few others for one scenario more.
+fn sample(scenarios: Vec<Scenario>, many: usize, seed: u64) -> Vec<Scenario> {
+    use sha2::{Digest, Sha256};
+    let rank = |scenario: &Scenario| Sha256::digest(format!("{seed} {}", scenario.name));
+    let quick = scenarios.iter().filter(|s| s.weight <= QUICK);
+    let mut ranks: Vec<_> = quick.map(rank).collect();
+    ranks.sort();
+    ranks.truncate(many);
+    scenarios.into_iter().filter(|s| s.weight <= QUICK && ranks.contains(&rank(s))).collect()
+}
+
 /// Who may be played again, and who was.
 struct Again {
     left: std::sync::atomic::AtomicUsize,
@@ -195,10 +237,7 @@ struct Again {
 
 impl Again {
     fn from_environment() -> anyhow::Result<Self> {
-        let left = match std::env::var(AGAIN) {
-            Ok(text) => text.parse().with_context(|| format!("{AGAIN}={text}: expected a number"))?,
-            Err(_) => 0,
-        };
+        let left = number(AGAIN)?.unwrap_or(0) as usize;
         Ok(Self { left: left.into(), turns: tokio::sync::RwLock::new(()) })
     }
 

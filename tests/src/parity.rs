@@ -16,6 +16,7 @@ pub mod object;
 pub mod plane;
 pub mod proxy;
 pub mod recorder;
+pub mod restarts;
 pub mod run;
 pub mod scenario;
 
@@ -29,6 +30,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use golden::{Golden, Verdict};
 use manager::Launcher;
 use plane::{Plane, Server};
+use restarts::Restarts;
 use run::Run;
 use scenario::Scenario;
 
@@ -61,6 +63,7 @@ pub struct Player {
     golden: std::path::PathBuf,
     planes: Mutex<HashMap<String, Shared>>,
     room: Semaphore,
+    restarts: Option<Restarts>,
 }
 
 impl Player {
@@ -77,7 +80,13 @@ impl Player {
             golden: golden.to_owned(),
             planes: Mutex::new(planes),
             room: Semaphore::new(PLANES),
+            restarts: None,
         }
+    }
+
+    /// Restarts managers while scenarios are played.
+    pub fn restarting(self, restarts: Option<Restarts>) -> Self {
+        Self { restarts, ..self }
     }
 
     /// Plays a scenario and judges it.
@@ -96,7 +105,7 @@ impl Player {
         let start = || async {
             // Held as long as the plane: given back in `leave`.
             self.room.acquire().await?.forget();
-            let plane = Plane::start(&self.server, self.launcher.clone(), scenario).await;
+            let plane = Plane::start(&self.server, self.launcher.clone(), self.restarts, scenario).await;
             if plane.is_err() {
                 self.room.add_permits(1);
             }

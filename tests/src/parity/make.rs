@@ -130,13 +130,13 @@ fn template(m: &Value, app: &Value) -> Value {
     template
 }
 
-/// Annotations that steer simulated pods, with the prefix put before.
+/// Annotations that steer simulated pods, with the prefix put before. Null takes one away, in a patch.
 pub fn simulated(short: &Value) -> Map<String, Value> {
     let pairs = short.as_object().into_iter().flatten();
     pairs
         .map(|(key, value)| {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            (format!("{SIM}{key}"), value.into())
+            let text = || value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            (format!("{SIM}{key}"), if value.is_null() { Value::Null } else { text().into() })
         })
         .collect()
 }

@@ -2,10 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
@@ -16,16 +13,17 @@ use coxswain_localcluster::{
 };
 use rcgen::KeyPair;
 use tempfile::TempDir;
-use tokio::sync::Mutex;
+use tokio::{sync::RwLockReadGuard, task::AbortHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     api::Api,
-    manager::{Launch, Launcher, Running, Signal},
+    manager::{Launch, Launcher, Signal},
     metrics::Metrics,
     object::duration_or,
     proxy::{Authority, Proxy},
     recorder::Recorder,
+    restarts::{Restarts, Seat},
     scenario::Scenario,
 };
 use crate::client::{Access, Client};
@@ -51,13 +49,12 @@ pub struct Plane {
     pub nodes: Option<Nodes>,
     /// Metrics APIs; none unless the scenario wants them.
     pub metrics: Option<Arc<Metrics>>,
-    launcher: Arc<dyn Launcher>,
-    manager: Mutex<Option<Box<dyn Running>>>,
-    flags: Vec<String>,
+    seat: Arc<Seat>,
+    launch: Launch,
+    restarting: Option<AbortHandle>,
     cluster: Option<Cluster>,
     cancel: CancellationToken,
-    starts: AtomicU64,
-    dir: TempDir,
+    _dir: TempDir,
 }
 
 impl Plane {
@@ -65,6 +62,7 @@ impl Plane {
     pub async fn start(
         server: &Server,
         launcher: Arc<dyn Launcher>,
+        restarts: Option<Restarts>,
         scenario: &Scenario,
     ) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new().prefix("parity-").tempdir()?;
@@ -91,69 +89,78 @@ impl Plane {
         let metrics = scenario.cluster.metrics.then(|| Metrics::new(recorder.clone()));
         let proxy = Proxy::start(&access, &authority, identity, metrics.clone(), scenario.seed).await?;
         write_files(dir.path(), &authority, &proxy)?;
-        let plane = Self {
+        let file = |name: &str| dir.path().join(name);
+        let launch = Launch {
+            kubeconfig: file("manager.kubeconfig"),
+            flags: scenario.manager_flags.clone(),
+            ca_crt: file("ca.crt"),
+            ca_key: file("ca.key"),
+            sa_key: file("sa.key"),
+            work: dir.path().to_owned(),
+            proxy: proxy.clone(),
+        };
+        let seat = Arc::new(Seat::new(launcher, launch.clone()));
+        if scenario.start_manager {
+            seat.start(launch.clone()).await?;
+        }
+        let restarting = restarts.map(|restarts| restarts.begin(seat.clone(), &scenario.plane_key()));
+        Ok(Self {
             api,
             recorder,
             proxy,
             metrics,
             nodes,
-            launcher,
-            manager: Mutex::default(),
-            flags: scenario.manager_flags.clone(),
+            seat,
+            launch,
+            restarting,
             cluster,
             cancel,
-            starts: AtomicU64::new(0),
-            dir,
-        };
-        if scenario.start_manager {
-            plane.start_manager(None).await?;
-        }
-        Ok(plane)
+            _dir: dir,
+        })
     }
 
     /// Whether the manager has a controller.
     pub fn has_controller(&self, name: &str) -> bool {
-        self.launcher.controllers().is_none_or(|there| there.contains(name))
+        self.seat.launcher.controllers().is_none_or(|there| there.contains(name))
     }
 
     /// Starts the manager, with other flags if they are given.
     pub async fn start_manager(&self, flags: Option<Vec<String>>) -> anyhow::Result<()> {
-        self.starts.fetch_add(1, Ordering::Relaxed);
-        let file = |name: &str| self.dir.path().join(name);
-        let launch = Launch {
-            kubeconfig: file("manager.kubeconfig"),
-            flags: flags.unwrap_or_else(|| self.flags.clone()),
-            ca_crt: file("ca.crt"),
-            ca_key: file("ca.key"),
-            sa_key: file("sa.key"),
-            work: self.dir.path().to_owned(),
-            proxy: self.proxy.clone(),
-        };
-        let running = self.launcher.launch(launch).await.context("the manager did not start")?;
-        *self.manager.lock().await = Some(running);
-        Ok(())
+        let flags = flags.unwrap_or_else(|| self.launch.flags.clone());
+        self.seat.start(Launch { flags, ..self.launch.clone() }).await
     }
 
     /// Stops the manager, if it runs.
     pub async fn stop_manager(&self, signal: Signal) {
-        let Some(running) = self.manager.lock().await.take() else { return };
-        if signal == Signal::Kill {
-            // What is under way is answered to nobody.
-            self.proxy.sever();
-        }
-        running.stop(signal).await;
-        if signal == Signal::Kill {
-            self.proxy.mend();
-        }
+        self.seat.stop(signal).await;
     }
 
     /// Why the manager ended by itself, if it did.
     pub async fn manager_ended(&self) -> Option<String> {
-        self.manager.lock().await.as_mut()?.ended()
+        self.seat.ended().await
+    }
+
+    /// Whether the manager is restarted again and again.
+    pub fn is_restarting(&self) -> bool {
+        self.restarting.is_some()
+    }
+
+    /// How many times as long as a scenario says things may take.
+    pub fn patience(&self) -> u32 {
+        if self.is_restarting() { 4 } else { 1 }
+    }
+
+    /// While this is held the manager is not restarted but by the scenario.
+    pub async fn still(&self) -> RwLockReadGuard<'_, ()> {
+        self.seat.still().await
     }
 
     /// Stops everything.
     pub async fn stop(self) {
+        if let Some(restarting) = &self.restarting {
+            let _still = self.still().await;
+            restarting.abort();
+        }
         self.stop_manager(Signal::Terminate).await;
         self.cancel.cancel();
         drop(self.recorder);

@@ -99,6 +99,7 @@ impl<'a> Run<'a> {
             anyhow::bail!("{reason}");
         }
         played?;
+        let _still = plane.still().await;
         run.settle().await?;
         run.outcome(written).await
     }
@@ -129,7 +130,7 @@ impl<'a> Run<'a> {
             (!account || known.object("serviceaccounts", space, "default").is_some())
                 && (!map || known.object("configmaps", space, "kube-root-ca.crt").is_some())
         };
-        self.plane.recorder.wait(Duration::from_secs(5), there).await;
+        self.plane.recorder.wait(Duration::from_secs(5) * self.plane.patience(), there).await;
     }
 
     async fn act(&mut self) -> anyhow::Result<()> {

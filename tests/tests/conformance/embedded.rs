@@ -15,6 +15,7 @@ use coxswain_tests::{
     rebuilt,
 };
 use futures::future::BoxFuture;
+use tokio::runtime::Runtime;
 
 /// Milliseconds between two swaps of all modules while scenarios are played; no swaps if it is not set.
 const SWAP: &str = "PARITY_SWAP_MS";
@@ -73,26 +74,26 @@ impl Embedded {
         });
         Ok(Swapper { dir, task })
     }
+}
 
-    async fn start(&self, with: &Launch, controllers_dir: &Path) -> anyhow::Result<Arc<Manager>> {
-        let _ = coxswain::install_crypto();
-        let file = kube::config::Kubeconfig::read_from(&with.kubeconfig)?;
-        let mut kube = kube::Config::from_custom_kubeconfig(file, &Default::default()).await?;
-        kube.read_timeout = None;
-        let (mut options, mut selection) = (files(with), Selection::default());
-        for flag in &with.flags {
-            let flag = flag.trim_start_matches('-');
-            match flag.split_once('=').unwrap_or((flag, "true")) {
-                ("controllers", names) => selection = Selection::parse(names),
-                (name, value) => options.add(name, value),
-            }
+async fn start(with: Launch, controllers_dir: PathBuf) -> anyhow::Result<Arc<Manager>> {
+    let _ = coxswain::install_crypto();
+    let file = kube::config::Kubeconfig::read_from(&with.kubeconfig)?;
+    let mut kube = kube::Config::from_custom_kubeconfig(file, &Default::default()).await?;
+    kube.read_timeout = None;
+    let (mut options, mut selection) = (files(&with), Selection::default());
+    for flag in &with.flags {
+        let flag = flag.trim_start_matches('-');
+        match flag.split_once('=').unwrap_or((flag, "true")) {
+            ("controllers", names) => selection = Selection::parse(names),
+            (name, value) => options.add(name, value),
         }
-        let config = Config { selection, options, ..manager_config(kube, controllers_dir) };
-        let manager = Manager::start(config).await?;
-        let ready = tokio::time::timeout(READY, manager.ready()).await;
-        ready.with_context(|| format!("not ready after {READY:?}:\n{}", manager.status().to_text()))?;
-        Ok(manager)
     }
+    let config = Config { selection, options, ..manager_config(kube, &controllers_dir) };
+    let manager = Manager::start(config).await?;
+    let ready = tokio::time::timeout(READY, manager.ready()).await;
+    ready.with_context(|| format!("not ready after {READY:?}:\n{}", manager.status().to_text()))?;
+    Ok(manager)
 }
 
 /// Files that kube-controller-manager is given by flags.
@@ -114,10 +115,12 @@ impl Launcher for Embedded {
     fn launch(&self, with: Launch) -> BoxFuture<'_, anyhow::Result<Box<dyn Running>>> {
         Box::pin(async move {
             let swapper = self.swap_every.map(|every| self.swapped(every)).transpose()?;
-            let dir = swapper.as_ref().map_or(self.controllers_dir.as_path(), |swapper| swapper.dir.path());
-            let manager = self.start(&with, dir).await?;
+            let dir = swapper.as_ref().map_or(self.controllers_dir.clone(), |own| own.dir.path().to_owned());
+            // It has a runtime to itself, which is dropped with all that goes on in it when the manager is killed.
+            let mut running = InProcess { manager: None, runtime: Some(runtime()?), _swapper: swapper };
+            running.manager = Some(running.run(start(with.clone(), dir)).await??);
             at_rest(&with.proxy, 0, || None).await?;
-            Ok(Box::new(InProcess { manager, _swapper: swapper }) as Box<dyn Running>)
+            Ok(Box::new(running) as Box<dyn Running>)
         })
     }
 }
@@ -134,16 +137,46 @@ impl Drop for Swapper {
     }
 }
 
+/// Room for one manager.
+fn runtime() -> anyhow::Result<Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+}
+
 struct InProcess {
-    manager: Arc<Manager>,
+    manager: Option<Arc<Manager>>,
+    /// There until it is dropped.
+    runtime: Option<Runtime>,
     _swapper: Option<Swapper>,
 }
 
+impl InProcess {
+    /// Does something where the manager runs.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> anyhow::Result<T> {
+        let runtime = self.runtime.as_ref().context("the manager was stopped")?;
+        Ok(runtime.spawn(work).await?)
+    }
+}
+
+impl Drop for InProcess {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
 impl Running for InProcess {
-    /// A manager in this process cannot be killed: the proxy has cut it off
-    /// from the server when it is asked to go at once.
-    fn stop(self: Box<Self>, _: Signal) -> BoxFuture<'static, ()> {
-        Box::pin(async move { self.manager.shutdown().await })
+    fn stop(self: Box<Self>, signal: Signal) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            let manager = self.manager.clone().filter(|_| signal == Signal::Terminate);
+            if let Some(manager) = manager {
+                let stopped = self.run(async move { manager.shutdown().await }).await;
+                stopped.expect("it stops without a panic");
+            }
+        })
     }
 
     /// It ends only with the tests.

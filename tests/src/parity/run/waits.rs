@@ -138,7 +138,13 @@ impl Run<'_> {
     pub(super) async fn wait(&mut self, spec: &Value) -> anyhow::Result<()> {
         let condition = self.condition(spec).await?;
         let hold = duration_or(&spec["hold"], Duration::ZERO)?;
-        let end = Instant::now() + duration_or(&spec["timeout"], Duration::from_secs(15))?;
+        let mut limit = duration_or(&spec["timeout"], Duration::from_secs(15))?;
+        let optional = spec["optional"].as_bool().unwrap_or_default();
+        let right = self.scenario.right.as_ref().and_then(|right| right.waits.get(text(&spec["name"])));
+        if !optional || right.is_some_and(|right| right == true) {
+            limit *= self.plane.patience();
+        }
+        let end = Instant::now() + limit;
         let recorder = &self.plane.recorder;
         let came = loop {
             let left = end.saturating_duration_since(Instant::now());
@@ -155,7 +161,7 @@ impl Run<'_> {
         if let Some(name) = spec["name"].as_str() {
             self.waits.insert(name.into(), came.into());
         }
-        if !came && !spec["optional"].as_bool().unwrap_or_default() {
+        if !came && !optional {
             bail!("in vain: {spec}\n{}", self.look(&condition.place));
         }
         Ok(())
