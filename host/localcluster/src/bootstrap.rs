@@ -1,4 +1,5 @@
-//! What every cluster has from the start: namespaces, the `kubernetes` service, priority classes, roles and bindings.
+//! What every cluster has from the start: namespaces, the `kubernetes` service, priority classes, roles and bindings, flow
+//! schemas, APIServices, and what the server says of itself.
 //!
 //! Invariant: what is there already is left as it is, so that a restart keeps changes.
 
@@ -13,8 +14,8 @@ use crate::status::Status;
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
-/// Creates what is missing.
-pub fn run(api: &InProcess, address: SocketAddr) -> Result<(), Status> {
+/// Creates what is missing; `ca` is the certificate of who signs clients' certificates.
+pub fn run(api: &InProcess, address: SocketAddr, ca: &str) -> Result<(), Status> {
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         ensure(api, Target::new("v1", "namespaces"), json!({"metadata": {"name": name}}))?;
     }
@@ -34,9 +35,69 @@ pub fn run(api: &InProcess, address: SocketAddr) -> Result<(), Status> {
         ensure(api, Target::new("scheduling.k8s.io/v1", "priorityclasses"), object)?;
     }
     roles(api)?;
+    served_by_itself(api)?;
+    authentication(api, ca)?;
     service_range(api)?;
     token_tracking(api)?;
+    renew_identity(api, address)?;
     kubernetes_service(api, address)
+}
+
+/// The flow schemas, priority levels and APIServices of `data/bootstrap.json.gz`.
+fn served_by_itself(api: &InProcess) -> Result<(), Status> {
+    let data = unpack(include_bytes!("../data/bootstrap.json.gz"));
+    let now = clock::seconds(api.rest().now());
+    for (version, plural) in [
+        ("flowcontrol.apiserver.k8s.io/v1", "prioritylevelconfigurations"),
+        ("flowcontrol.apiserver.k8s.io/v1", "flowschemas"),
+        ("apiregistration.k8s.io/v1", "apiservices"),
+    ] {
+        let target = Target::new(version, plural);
+        for object in data[plural].as_array().into_iter().flatten() {
+            ensure(api, target, object.clone())?;
+            let Some(conditions) = object["status"]["conditions"].as_array() else { continue };
+            let status = target.named(object["metadata"]["name"].as_str().unwrap_or_default()).sub("status");
+            if api.get(&status)?["status"]["conditions"].is_array() {
+                continue;
+            }
+            let mut conditions = conditions.clone();
+            for condition in &mut conditions {
+                condition["lastTransitionTime"] = json!(now);
+            }
+            api.patch(&status, PatchType::Merge, &json!({"status": {"conditions": conditions}}))?;
+        }
+    }
+    Ok(())
+}
+
+/// Where other API servers learn whose certificates to believe.
+fn authentication(api: &InProcess, ca: &str) -> Result<(), Status> {
+    let object =
+        json!({"metadata": {"name": "extension-apiserver-authentication"}, "data": {"client-ca-file": ca}});
+    ensure(api, Target::new("v1", "configmaps").in_namespace("kube-system"), object)
+}
+
+/// So long the server is believed to live after it has said so.
+const IDENTITY_SECONDS: u32 = 3600;
+
+/// The lease by which the server says that it lives.
+pub fn renew_identity(api: &InProcess, address: SocketAddr) -> Result<(), Status> {
+    const NAME: &str = "apiserver-localcluster";
+    let now = api.rest().now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
+    let target = Target::new("coordination.k8s.io/v1", "leases").in_namespace("kube-system");
+    let lease = json!({
+        "metadata": {
+            "name": NAME,
+            "labels": {"apiserver.kubernetes.io/identity": "kube-apiserver", "kubernetes.io/hostname": "localcluster"},
+            "annotations": {"kubernetes.io/peer-advertise-address": address.to_string()},
+        },
+        "spec": {"holderIdentity": NAME, "leaseDurationSeconds": IDENTITY_SECONDS, "renewTime": now},
+    });
+    match api.get(&target.named(NAME)) {
+        Err(status) if status.code == 404 => api.create(&target, &lease).map(drop),
+        Err(status) => Err(status),
+        Ok(_) => api.patch(&target.named(NAME), PatchType::Merge, &lease).map(drop),
+    }
 }
 
 fn ensure(api: &InProcess, target: Target<'_>, object: Value) -> Result<(), Status> {

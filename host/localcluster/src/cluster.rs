@@ -133,7 +133,7 @@ impl Cluster {
         if !config.address.is_loopback() {
             tracing::warn!(%address, "listening beyond loopback: this API server is for demos and tests");
         }
-        bootstrap::run(&InProcess::new(rest.clone(), "kube-apiserver"), address)
+        bootstrap::run(&InProcess::new(rest.clone(), "kube-apiserver"), address, pki.authority())
             .map_err(ClusterError::Bootstrap)?;
         let cancel = CancellationToken::new();
         let tasks = TaskTracker::new();
@@ -141,7 +141,7 @@ impl Cluster {
         let api = InProcess::new(rest.clone(), "kube-apiserver");
         tasks.spawn(crate::addresses::run(api.clone(), cancel.clone()));
         tasks.spawn(crate::aggregation::run(api.clone(), cancel.clone()));
-        tasks.spawn(maintenance::run(api, cancel.clone()));
+        tasks.spawn(maintenance::run(api, address, cancel.clone()));
         tasks.spawn(server::serve(listener, tls, rest.clone(), cancel.clone()));
 
         let reachable = if address.ip().is_unspecified() {

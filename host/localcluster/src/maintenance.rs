@@ -1,13 +1,16 @@
-//! What the server does by itself as time goes by: history is compacted, events expire.
+//! What the server does by itself as time goes by: history is compacted, events expire, its lease is renewed.
 //!
 //! Invariant: whoever follows a watch or walks a list within five minutes is never cut off by it.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::bootstrap;
 use crate::rest::options::DeleteOptions;
 use crate::rest::{InProcess, Target};
 
@@ -15,13 +18,16 @@ use crate::rest::{InProcess, Target};
 const COMPACT_EVERY: Duration = Duration::from_secs(300);
 /// Expired events are looked for this often.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// The server's own lease is renewed this often, well before it ends.
+const RENEW_EVERY: Duration = Duration::from_secs(1200);
 /// Events live this long after they were last seen.
 const EVENT_LIFE: SignedDuration = SignedDuration::from_hours(1);
 
 /// Runs until cancelled.
-pub async fn run(api: InProcess, cancel: CancellationToken) {
+pub async fn run(api: InProcess, address: SocketAddr, cancel: CancellationToken) {
     let mut compact = tokio::time::interval(COMPACT_EVERY);
     let mut sweep = tokio::time::interval(SWEEP_EVERY);
+    let mut renew = tokio::time::interval_at(Instant::now() + RENEW_EVERY, RENEW_EVERY);
     let mut keep_from = 0;
     loop {
         tokio::select! {
@@ -32,6 +38,11 @@ pub async fn run(api: InProcess, cancel: CancellationToken) {
                 keep_from = store.version();
             }
             _ = sweep.tick() => expire_events(&api).await,
+            _ = renew.tick() => {
+                if let Err(error) = bootstrap::renew_identity(&api, address) {
+                    tracing::warn!(%error, "the lease of the API server is not renewed");
+                }
+            }
         }
     }
 }

@@ -1,9 +1,9 @@
 //! What the `x-kubernetes-` fields of a schema may say: kinds of maps and lists, keys of lists, and rules.
 
-use cel::Program;
 use serde_json::{Value, json};
 
 use super::field_path;
+use crate::expression::mistake;
 use crate::kinds::value::{empty, flag, items, text};
 use crate::status::{FieldError, FieldReason};
 
@@ -177,9 +177,9 @@ fn validations(out: &mut Vec<FieldError>, rules: &mut Vec<FieldError>, schema: &
             if text.trim().is_empty() {
                 continue;
             }
-            if let Err(error) = Program::compile(text) {
+            if let Some(mistake) = mistake(text) {
                 let shown = shown_rule(rule);
-                let message = format!("Invalid value: {shown}: compilation failed: {error}");
+                let message = format!("Invalid value: {shown}: {mistake}");
                 rules.push(FieldError::raw(FieldReason::Invalid, at(key), message));
             }
         }

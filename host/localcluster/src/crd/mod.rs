@@ -25,6 +25,7 @@ pub(crate) use definition::check as check_definition;
 pub use names::{accept, accepted_names};
 pub use run::{run, serve};
 pub use structural::Structural;
+pub(crate) use validate::format_fits;
 
 use std::sync::Arc;
 

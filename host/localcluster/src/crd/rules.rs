@@ -73,10 +73,13 @@ impl Rules {
         }
     }
 
-    pub(super) fn check(&self, old: Option<&Value>, new: &Value, out: &mut Vec<FieldError>) {
+    /// Adds what refuses an object. Returns what would, were it not that the value was there before (KEP-4008).
+    pub(super) fn check(&self, old: Option<&Value>, new: &Value, out: &mut Vec<FieldError>) -> Vec<String> {
+        let mut borne = Vec::new();
         for node in &self.nodes {
-            node.check(&node.path, old, new, String::new(), out);
+            node.check(&node.path, old, new, String::new(), (&mut *out, &mut borne));
         }
+        borne.iter().map(ToString::to_string).collect()
     }
 }
 
@@ -87,11 +90,12 @@ impl Node {
         old: Option<&Value>,
         new: &Value,
         at: String,
-        out: &mut Vec<FieldError>,
+        (out, borne): (&mut Vec<FieldError>, &mut Vec<FieldError>),
     ) {
         let Some((step, rest)) = path.split_first() else {
             for rule in &self.rules {
-                rule.check(old, new, &at, &self.of_type, out);
+                let stays = old == Some(new) && !rule.is_transition();
+                rule.check(old, new, &at, &self.of_type, if stays { &mut *borne } else { &mut *out });
             }
             return;
         };
@@ -100,18 +104,18 @@ impl Node {
                 if let Some(value) = new.get(key).filter(|v| !v.is_null()) {
                     let dot = if at.is_empty() { "" } else { "." };
                     let at = format!("{at}{dot}{key}");
-                    self.check(rest, old.and_then(|o| o.get(key)), value, at, out);
+                    self.check(rest, old.and_then(|o| o.get(key)), value, at, (out, borne));
                 }
             }
             (None, Value::Array(list)) => {
                 for (i, value) in list.iter().enumerate() {
-                    self.check(rest, None, value, format!("{at}[{i}]"), out);
+                    self.check(rest, None, value, format!("{at}[{i}]"), (&mut *out, &mut *borne));
                 }
             }
             (None, Value::Object(map)) => {
                 for (key, value) in map {
                     let before = old.and_then(|o| o.get(key));
-                    self.check(rest, before, value, format!("{at}[{key}]"), out);
+                    self.check(rest, before, value, format!("{at}[{key}]"), (&mut *out, &mut *borne));
                 }
             }
             _ => {}
@@ -142,14 +146,17 @@ impl Rule {
         }
     }
 
+    fn is_transition(&self) -> bool {
+        self.text.contains("oldSelf")
+    }
+
     /// As messages name the rule: by its message, if it has one.
     fn shown(&self) -> &str {
         self.message.strip_prefix("failed rule: ").unwrap_or(&self.message)
     }
 
     fn check(&self, old: Option<&Value>, new: &Value, at: &str, of_type: &str, out: &mut Vec<FieldError>) {
-        let transition = self.text.contains("oldSelf");
-        if transition && old.is_none() && !self.optional_old {
+        if self.is_transition() && old.is_none() && !self.optional_old {
             return;
         }
         let field = if self.field_path.is_empty() {

@@ -134,7 +134,7 @@ impl Custom {
         self.webhook.as_ref()?.converted(object, direction)
     }
 
-    fn check(&self, sub: &str, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
+    fn check(&self, ctx: &Ctx<'_>, sub: &str, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
         // Stands for the path of the status, which messages leave out.
         const STATUS: &str = "\u{1}";
         let mut out = Vec::new();
@@ -142,20 +142,31 @@ impl Custom {
         if sub == "status" {
             let schema = &root["properties"]["status"];
             if schema.is_object() && !new["status"].is_null() {
-                validate::check(schema, &new["status"], STATUS, &mut out);
+                let before = old.map(|old| &old["status"]);
+                validate::check_change(schema, before, &new["status"], STATUS, &mut out);
             }
             for error in &mut out {
                 error.field = error.field.replace(STATUS, "status");
                 error.message = error.message.replace(&format!("{STATUS}."), "").replace(STATUS, "");
             }
         } else {
-            validate::check(root, new, "", &mut out);
+            validate::check_change(root, old, new, "", &mut out);
         }
         if let Some(paths) = &self.scale {
             paths.check(new, &mut out);
         }
         embedded::check(root, new, "", &mut out);
-        validate::duplicates(root, new, "", &mut out);
+        let mut doubled = Vec::new();
+        validate::duplicates(root, new, "", &mut doubled);
+        if let Some(old) = old.filter(|_| !doubled.is_empty()) {
+            // Lists that had items twice before may go on so.
+            let mut before = Vec::new();
+            validate::duplicates(root, old, "", &mut before);
+            if !before.is_empty() {
+                doubled.clear();
+            }
+        }
+        out.append(&mut doubled);
         if self.rules.is_empty() {
             return out;
         }
@@ -179,7 +190,9 @@ impl Custom {
             ));
             return out;
         }
-        self.rules.check(old, new, &mut out);
+        for warning in self.rules.check(old, new, &mut out) {
+            ctx.warn(warning);
+        }
         out
     }
 }
@@ -263,9 +276,9 @@ impl Strategy for Custom {
         Ok(())
     }
 
-    fn validate_create(&self, _ctx: &Ctx<'_>, object: &Value) -> Vec<FieldError> {
+    fn validate_create(&self, ctx: &Ctx<'_>, object: &Value) -> Vec<FieldError> {
         let mut out = meta::create(object, self.namespaced, NameRule::Subdomain);
-        out.extend(self.check("", None, object));
+        out.extend(self.check(ctx, "", None, object));
         out
     }
 
@@ -312,9 +325,9 @@ impl Strategy for Custom {
         Ok(())
     }
 
-    fn validate_update(&self, _ctx: &Ctx<'_>, sub: &str, old: &Value, new: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, ctx: &Ctx<'_>, sub: &str, old: &Value, new: &Value) -> Vec<FieldError> {
         let mut out = meta::change(old, new, self.namespaced, true);
-        out.extend(self.check(sub, Some(old), new));
+        out.extend(self.check(ctx, sub, Some(old), new));
         out
     }
 

@@ -16,6 +16,20 @@ static PATTERNS: LazyLock<Mutex<HashMap<String, Option<Regex>>>> =
 
 /// Checks `value` at `path` against the schema.
 pub(super) fn check(schema: &Value, value: &Value, path: &str, out: &mut Vec<FieldError>) {
+    check_change(schema, None, value, path, out);
+}
+
+/// Checks a value that takes the place of `old`: what stays as it was is not held against a change (KEP-4008).
+pub(super) fn check_change(
+    schema: &Value,
+    old: Option<&Value>,
+    value: &Value,
+    path: &str,
+    out: &mut Vec<FieldError>,
+) {
+    if old == Some(value) {
+        return;
+    }
     if value.is_null() && schema["nullable"] == true {
         return;
     }
@@ -33,8 +47,8 @@ pub(super) fn check(schema: &Value, value: &Value, path: &str, out: &mut Vec<Fie
     match value {
         Value::Number(n) => number(schema, n.as_f64().unwrap_or(0.0), value, path, out),
         Value::String(text) => string(schema, text, value, path, out),
-        Value::Array(items) => array(schema, items, path, out),
-        Value::Object(_) => object(schema, value, path, out),
+        Value::Array(items) => array(schema, old, items, path, out),
+        Value::Object(_) => object(schema, old, value, path, out),
         _ => {}
     }
     combined(schema, value, path, out);
@@ -68,8 +82,16 @@ fn type_fits(schema: &Value, value: &Value, path: &str, out: &mut Vec<FieldError
         "integer" => actual == "integer" || (actual == "number" && whole),
         other => other == actual,
     };
-    if !fits {
-        wrong_type(path, wanted, actual, out);
+    match schema["format"].as_str().filter(|format| matches!(*format, "int32" | "int64")) {
+        Some(format) if !fits && wanted == "integer" && actual == "number" => {
+            wrong_type(path, format, "float64", out);
+            let message = format!(
+                "Invalid value: \"\": Checked value must be of type integer with format {format} in {path}"
+            );
+            out.push(FieldError::raw(FieldReason::Invalid, "<nil>", message));
+        }
+        _ if !fits => wrong_type(path, wanted, actual, out),
+        _ => {}
     }
     fits
 }
@@ -154,7 +176,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     compiled.as_ref().is_none_or(|p| p.is_match(text))
 }
 
-fn format_fits(format: &str, text: &str) -> bool {
+pub(crate) fn format_fits(format: &str, text: &str) -> bool {
     match format {
         "date-time" | "datetime" => text.parse::<jiff::Timestamp>().is_ok(),
         "date" => text.parse::<jiff::civil::Date>().is_ok(),
@@ -225,10 +247,11 @@ fn duration(text: &str) -> bool {
     parts > 0
 }
 
-fn array(schema: &Value, items: &[Value], path: &str, out: &mut Vec<FieldError>) {
+fn array(schema: &Value, old: Option<&Value>, items: &[Value], path: &str, out: &mut Vec<FieldError>) {
     for (i, item) in items.iter().enumerate() {
         if schema["items"].is_object() {
-            check(&schema["items"], item, &format!("{path}[{i}]"), out);
+            let before = same_item(schema, old, item);
+            check_change(&schema["items"], before, item, &format!("{path}[{i}]"), out);
         }
     }
     if let Some(min) = schema["minItems"].as_u64() {
@@ -242,6 +265,16 @@ fn array(schema: &Value, items: &[Value], path: &str, out: &mut Vec<FieldError>)
             out.push(FieldError::too_many(path, items.len(), max as usize));
         }
     }
+}
+
+/// The item of the list before that an item is a change of, which only keys tell.
+pub(super) fn same_item<'v>(schema: &Value, old: Option<&'v Value>, item: &Value) -> Option<&'v Value> {
+    if schema["x-kubernetes-list-type"] != "map" {
+        return None;
+    }
+    let keys: Vec<&str> =
+        schema["x-kubernetes-list-map-keys"].as_array()?.iter().filter_map(Value::as_str).collect();
+    old?.as_array()?.iter().find(|before| keys.iter().all(|key| before[*key] == item[*key]))
 }
 
 /// Looks for items that come twice, at any depth.
@@ -294,16 +327,12 @@ fn unique(schema: &Value, items: &[Value], path: &str, out: &mut Vec<FieldError>
     }
 }
 
-fn object(schema: &Value, value: &Value, path: &str, out: &mut Vec<FieldError>) {
+fn object(schema: &Value, old: Option<&Value>, value: &Value, path: &str, out: &mut Vec<FieldError>) {
     let Some(map) = value.as_object() else { return };
     let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     if let Some(max) = schema["maxProperties"].as_u64() {
         if map.len() as u64 > max {
-            out.push(FieldError::raw(
-                FieldReason::TooMany,
-                path,
-                format!("Too many: {}: must have at most {max} items", map.len()),
-            ));
+            out.push(FieldError::too_many(path, map.len(), max as usize));
         }
     }
     if let Some(min) = schema["minProperties"].as_u64() {
@@ -319,10 +348,11 @@ fn object(schema: &Value, value: &Value, path: &str, out: &mut Vec<FieldError>) 
     }
     for (key, value) in map {
         let property = &schema["properties"][key];
+        let before = old.and_then(|old| old.get(key));
         if property.is_object() {
-            check(property, value, &join(key), out);
+            check_change(property, before, value, &join(key), out);
         } else if schema["additionalProperties"].is_object() {
-            check(&schema["additionalProperties"], value, &join(key), out);
+            check_change(&schema["additionalProperties"], before, value, &join(key), out);
         }
     }
 }

@@ -1,16 +1,19 @@
-//! Functions of Kubernetes that the common extensions do not have: of lists, of text and of quantities.
+//! Functions of Kubernetes that the common extensions do not have: of lists, sets, text and quantities.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use cel::common::types::{LIST_TYPE, STRING_TYPE, Type};
+use cel::common::value::{CowVal, Val};
 use cel::extractors::This;
 use cel::objects::Opaque;
-use cel::{Context, ExecutionError, Value};
+use cel::{Context, DeclarationError, Env, ExecutionError, Value};
 use regex::Regex;
 
+use super::{addresses, formats, versions};
 use crate::schema::quantity::{BAD_QUANTITY, Quantity};
 
-type Answer = Result<Value, ExecutionError>;
+pub(super) type Answer = Result<Value, ExecutionError>;
 
 #[derive(Debug)]
 struct Amount(Quantity);
@@ -31,7 +34,7 @@ impl Opaque for Amount {
 
 /// Makes the functions known.
 pub(super) fn add(context: &mut Context<'_, '_>) {
-    let added = [
+    let mut added = vec![
         context.add_function("isSorted", |This(list): This<Value>| sorted(&list)),
         context.add_function("sum", |This(list): This<Value>| sum(&list)),
         context.add_function("min", |This(list): This<Value>| extreme(&list, Ordering::Less)),
@@ -81,8 +84,68 @@ pub(super) fn add(context: &mut Context<'_, '_>) {
             compare(&a, &zero).map(|order| Value::Int(order as i64))
         }),
     ];
+    added.extend(addresses::add(context));
+    added.extend(versions::add(context));
+    added.extend(formats::add(context));
     for error in added.into_iter().filter_map(Result::err) {
         tracing::error!(%error, "a function of the expression language is not to be had");
+    }
+}
+
+/// Adds what is called by a name with dots, and further ways to make a text.
+pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
+    let lists = || vec![LIST_TYPE.to_owned(), LIST_TYPE.to_owned()];
+    env.add_overload("sets.contains", "list_sets_contains_list", lists(), |args| {
+        sets(&args, |a, b| b.iter().all(|item| a.contains(item)))
+    })?;
+    env.add_overload("sets.equivalent", "list_sets_equivalent_list", lists(), |args| {
+        sets(&args, |a, b| a.iter().all(|item| b.contains(item)) && b.iter().all(|item| a.contains(item)))
+    })?;
+    env.add_overload("sets.intersects", "list_sets_intersects_list", lists(), |args| {
+        sets(&args, |a, b| a.iter().any(|item| b.contains(item)))
+    })?;
+    env.add_overload(
+        "ip.isCanonical",
+        "ip_is_canonical",
+        vec![STRING_TYPE.to_owned()],
+        |args| match values(&args)?.as_slice() {
+            [Value::String(text)] => to_val(Value::Bool(addresses::is_canonical_ip(text)?)),
+            _ => Err(no_overload("ip.isCanonical")),
+        },
+    )?;
+    for (id, name) in [("ip_to_string", "net.IP"), ("cidr_to_string", "net.CIDR")] {
+        env.add_overload("string", id, vec![Type::new_opaque_type(name)], |args| {
+            let text = values(&args)?.first().and_then(addresses::text_of);
+            to_val(string(text.ok_or_else(|| no_overload("string"))?))
+        })?;
+    }
+    formats::declare(env)
+}
+
+pub(super) fn no_overload(function: &str) -> ExecutionError {
+    ExecutionError::function_error(function, "no such overload")
+}
+
+pub(super) fn string(text: impl Into<String>) -> Value {
+    Value::String(Arc::new(text.into()))
+}
+
+pub(super) fn to_val<'b, 'v>(value: Value) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let value: Box<dyn Val> = value.try_into()?;
+    Ok(CowVal::Owned(value))
+}
+
+fn values(args: &[CowVal<'_, '_>]) -> Result<Vec<Value>, ExecutionError> {
+    args.iter().map(|arg| Value::try_from(arg.as_ref())).collect()
+}
+
+fn sets<'b, 'v>(
+    args: &[CowVal<'_, '_>],
+    holds: fn(&[Value], &[Value]) -> bool,
+) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    match values(args)?.as_slice() {
+        [Value::List(a), Value::List(b)] => to_val(Value::Bool(holds(a, b))),
+        _ => Err(no_overload("sets")),
     }
 }
 
@@ -95,7 +158,7 @@ fn quantity_of(value: &Value) -> Result<Quantity, ExecutionError> {
         Value::Opaque(value) => value.downcast_ref::<Amount>().map(|amount| amount.0),
         _ => None,
     }
-    .ok_or_else(|| ExecutionError::function_error("quantity", "no such overload"))
+    .ok_or_else(|| no_overload("quantity"))
 }
 
 /// A quantity or a whole number.
@@ -106,7 +169,11 @@ fn addend(value: &Value) -> Result<Quantity, ExecutionError> {
     }
 }
 
+/// The order of two quantities or two versions.
 fn compare(a: &Value, b: &Value) -> Result<Ordering, ExecutionError> {
+    if let (Some(a), Some(b)) = (versions::of(a), versions::of(b)) {
+        return Ok(a.order(b));
+    }
     let (a, b) = (quantity_of(a)?, quantity_of(b)?);
     Ok(a.partial_cmp(&b).unwrap_or(Ordering::Equal))
 }
@@ -114,12 +181,12 @@ fn compare(a: &Value, b: &Value) -> Result<Ordering, ExecutionError> {
 fn items(list: &Value) -> Result<&[Value], ExecutionError> {
     match list {
         Value::List(list) => Ok(list),
-        _ => Err(ExecutionError::function_error("list", "no such overload")),
+        _ => Err(no_overload("list")),
     }
 }
 
 fn order(a: &Value, b: &Value) -> Result<Ordering, ExecutionError> {
-    a.partial_cmp(b).ok_or_else(|| ExecutionError::function_error("list", "no such overload"))
+    a.partial_cmp(b).ok_or_else(|| no_overload("list"))
 }
 
 fn sorted(list: &Value) -> Answer {

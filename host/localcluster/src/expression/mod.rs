@@ -3,7 +3,10 @@
 //! In: the text of an expression, and variables as JSON. Out: what it comes to, or why it comes to nothing, in the words
 //! of the real server.
 
+mod addresses;
+mod formats;
 mod functions;
+mod versions;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -14,7 +17,7 @@ use serde_json::Value;
 /// The standard library and what Kubernetes adds of the common extensions.
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
-    for extension in [cel::extensions::strings, cel::extensions::lists, cel::extensions::math] {
+    for extension in [cel::extensions::strings, cel::extensions::lists, functions::declare] {
         if let Err(error) = env.add_extension(extension) {
             tracing::error!(%error, "an extension of the expression language is not to be had");
         }
@@ -51,7 +54,7 @@ impl Variables {
 
 impl Expression {
     pub(crate) fn parse(text: &str) -> Self {
-        let program = ENVIRONMENT.compile(text).map_err(|error| format!("compilation failed: {error}"));
+        let program = compile(text);
         Self { text: text.to_owned(), program }
     }
 
@@ -77,6 +80,17 @@ impl Expression {
             _ => Err("cel expression must evaluate to a bool".to_owned()),
         }
     }
+}
+
+fn compile(text: &str) -> Result<Program, String> {
+    // The lines that show where a mistake is stand a space further in.
+    let said = |error: cel::ParseErrors| error.to_string().replace("\n| ", "\n | ");
+    ENVIRONMENT.compile(text).map_err(|error| format!("compilation failed: {}", said(error)))
+}
+
+/// What is wrong with an expression as it is written, if anything.
+pub(crate) fn mistake(text: &str) -> Option<String> {
+    compile(text).err()
 }
 
 fn words(error: &ExecutionError) -> String {

@@ -1,6 +1,5 @@
 //! Checks of webhook configurations and admission policies.
 
-use cel::Program;
 use serde_json::{Value, json};
 
 use super::meta::invalid_all;
@@ -9,6 +8,7 @@ use super::pod_validation::label_selector;
 use super::value::{empty, items, text};
 use super::volume_sources::known;
 use super::webhooks::client_config;
+use crate::expression::mistake;
 use crate::status::FieldError;
 
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -165,8 +165,7 @@ fn expression(out: &mut Vec<FieldError>, value: &Value, key: &str, field: &str, 
     let source = text(value, key);
     if source.trim().is_empty() {
         out.push(FieldError::required(field, missing));
-    } else if let Err(error) = Program::compile(source) {
-        let detail = format!("compilation failed: {error}");
+    } else if let Some(detail) = mistake(source) {
         out.push(FieldError::invalid(field, &json!(source), &detail));
     }
 }

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::meta::invalid_all;
-use super::names;
+use super::names::{self, NameRule};
 use super::spec::{Spec, StatusMeta};
 use super::value::{child, fill, flag, int, items, present, text};
 use crate::status::FieldError;
@@ -15,6 +15,7 @@ const COLUMNS: &[Column] = &[NAME, column("Service"), column("Available"), AGE];
 
 pub(super) fn spec() -> Spec {
     Spec {
+        name: NameRule::PathSegment,
         unconditional: false,
         status_meta: StatusMeta::KeepAll,
         default: |object| {

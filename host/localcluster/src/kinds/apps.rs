@@ -110,6 +110,7 @@ pub(super) fn at_most_all(out: &mut Vec<FieldError>, value: &Value, field: &str)
 
 fn deployment() -> Spec {
     Spec {
+        warnings: |old, new| super::pod_warnings::of_template(old, new, "spec.template"),
         core_finalizers: true,
         generation: Generation::SpecAndAnnotations,
         status_meta: StatusMeta::KeepLabels,
@@ -284,6 +285,7 @@ pub(super) fn selector_cell(selector: &Value) -> String {
 
 fn replica_set() -> Spec {
     Spec {
+        warnings: |old, new| super::pod_warnings::of_template(old, new, "spec.template"),
         generation: Generation::Spec,
         default: |object| {
             let spec = child(object, "spec");

@@ -35,7 +35,6 @@ pub(super) fn spec(version: &str) -> Spec {
             },
             validate: |object| validate(&to_v2(object.clone())),
             convert: Some((to_v2, to_v1)),
-            columns: Columns::Own(COLUMNS, |object, now| cells(&to_v2(object.clone()), now)),
             ..base
         }
     } else {

@@ -10,34 +10,105 @@ const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 const CURRENT: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 
-/// A metric as v1 writes it into the annotation, and back.
+/// Fields of a metric in both forms: source, place in v2, name in v1.
+const FIELDS: [(&str, &str, &str); 26] = [
+    ("object", "describedObject", "target"),
+    ("object", "metric.name", "metricName"),
+    ("object", "target.value", "targetValue"),
+    ("object", "current.value", "currentValue"),
+    ("object", "metric.selector", "selector"),
+    ("object", "target.averageValue", "averageValue"),
+    ("object", "current.averageValue", "averageValue"),
+    ("pods", "metric.name", "metricName"),
+    ("pods", "target.averageValue", "targetAverageValue"),
+    ("pods", "current.averageValue", "currentAverageValue"),
+    ("pods", "metric.selector", "selector"),
+    ("resource", "name", "name"),
+    ("resource", "target.averageUtilization", "targetAverageUtilization"),
+    ("resource", "target.averageValue", "targetAverageValue"),
+    ("resource", "current.averageUtilization", "currentAverageUtilization"),
+    ("resource", "current.averageValue", "currentAverageValue"),
+    ("containerResource", "name", "name"),
+    ("containerResource", "target.averageUtilization", "targetAverageUtilization"),
+    ("containerResource", "target.averageValue", "targetAverageValue"),
+    ("containerResource", "container", "container"),
+    ("external", "metric.name", "metricName"),
+    ("external", "metric.selector", "metricSelector"),
+    ("external", "target.value", "targetValue"),
+    ("external", "target.averageValue", "targetAverageValue"),
+    ("external", "current.value", "currentValue"),
+    ("external", "current.averageValue", "currentAverageValue"),
+];
+const SOURCES: [&str; 5] = ["object", "pods", "resource", "containerResource", "external"];
+
+/// A metric as v1 writes it into an annotation.
 fn old_metric(metric: Value) -> Value {
-    let target = &metric["resource"]["target"];
-    if text(&metric, "type") != "Resource" || target.is_null() {
-        return metric;
-    }
-    let mut resource = json!({"name": metric["resource"]["name"]});
-    for (from, to) in
-        [("averageValue", "targetAverageValue"), ("averageUtilization", "targetAverageUtilization")]
-    {
-        if !target[from].is_null() {
-            set(&mut resource, to, target[from].clone());
+    let mut out = json!({"type": metric["type"]});
+    for source in SOURCES.iter().filter(|source| metric[**source].is_object()) {
+        let mut old = json!({});
+        for (_, place, name) in FIELDS.iter().filter(|(of, _, _)| of == source) {
+            let value = super::value::at(&metric[*source], place);
+            if !value.is_null() {
+                set(&mut old, name, value.clone());
+            }
         }
+        // Amounts that are always written.
+        let always = match (*source, metric[*source]["target"].is_object()) {
+            ("object", true) => Some("targetValue"),
+            ("object", false) => Some("currentValue"),
+            ("pods", true) => Some("targetAverageValue"),
+            ("pods" | "resource" | "containerResource", false) => Some("currentAverageValue"),
+            ("external", false) => Some("currentValue"),
+            _ => None,
+        };
+        if let Some(name) = always {
+            super::value::fill(&mut old, name, "0");
+        }
+        set(&mut out, source, old);
     }
-    json!({"type": "Resource", "resource": resource})
+    out
 }
 
+/// A metric of an annotation of v1, or one that is in the new form already.
 fn new_metric(metric: Value) -> Value {
-    let resource = &metric["resource"];
-    if text(&metric, "type") != "Resource" || !resource["target"].is_null() {
-        return metric;
+    let mut out = json!({"type": metric["type"]});
+    for source in SOURCES.iter().filter(|source| metric[**source].is_object()) {
+        let old = &metric[*source];
+        if old["target"]["type"].is_string() || old["current"].is_object() {
+            return metric;
+        }
+        let is_current = old.as_object().is_some_and(|map| map.keys().any(|key| key.starts_with("current")));
+        let mut new = json!({});
+        for (_, place, name) in FIELDS.iter().filter(|(of, _, _)| of == source) {
+            let other = if is_current { "target." } else { "current." };
+            let value = &old[*name];
+            if value.is_null() || place.starts_with(other) {
+                continue;
+            }
+            match place.split_once('.') {
+                Some((outer, inner)) => set(child(&mut new, outer), inner, value.clone()),
+                None => set(&mut new, place, value.clone()),
+            }
+        }
+        if !is_current {
+            let target = child(&mut new, "target");
+            // The other amount of a target by the average says nothing.
+            let average = !target["averageValue"].is_null();
+            if average && target["value"] == "0" {
+                remove(target, "value");
+            }
+            let kind = if !target["averageUtilization"].is_null() {
+                "Utilization"
+            } else if average {
+                "AverageValue"
+            } else {
+                "Value"
+            };
+            set(target, "type", kind);
+        }
+        set(&mut out, source, new);
     }
-    let target = if resource["targetAverageValue"].is_null() {
-        json!({"type": "Utilization", "averageUtilization": resource["targetAverageUtilization"]})
-    } else {
-        json!({"type": "AverageValue", "averageValue": resource["targetAverageValue"]})
-    };
-    json!({"type": "Resource", "resource": {"name": resource["name"], "target": target}})
+    out
 }
 
 fn parsed(object: &Value, annotation: &str) -> Option<Value> {
@@ -157,7 +228,8 @@ pub(super) fn to_v2(mut object: Value) -> Value {
     let metrics = parsed(&object, METRICS).and_then(|m| m.as_array().cloned()).unwrap_or_default();
     let mut metrics: Vec<Value> = metrics.into_iter().map(new_metric).collect();
     let behavior = parsed(&object, BEHAVIOR).map(published).filter(|b| !empty(b));
-    let mut current = parsed(&object, CURRENT).and_then(|m| m.as_array().cloned()).unwrap_or_default();
+    let current = parsed(&object, CURRENT).and_then(|m| m.as_array().cloned()).unwrap_or_default();
+    let mut current: Vec<Value> = current.into_iter().map(new_metric).collect();
     let conditions = parsed(&object, CONDITIONS);
     drop_annotations(&mut object);
     let spec = child(&mut object, "spec");
@@ -215,7 +287,7 @@ pub(super) fn to_v1(mut object: Value) -> Value {
     for (key, value) in [
         (METRICS, (!metrics.is_empty()).then(|| Value::Array(metrics.into_iter().map(old_metric).collect()))),
         (BEHAVIOR, behavior.filter(|b| !b.is_null()).map(|b| internal(&b))),
-        (CURRENT, (!current.is_empty()).then_some(Value::Array(current))),
+        (CURRENT, (!current.is_empty()).then(|| Value::Array(current.into_iter().map(old_metric).collect()))),
         (CONDITIONS, conditions.filter(|c| !empty(c))),
     ] {
         if let Some(value) = value {

@@ -28,6 +28,7 @@ const NAME_LABEL: &str = "batch.kubernetes.io/job-name";
 
 fn job() -> Spec {
     Spec {
+        warnings: super::warnings::job,
         generation: Generation::Spec,
         orphans: true,
         revalidates: true,
@@ -111,7 +112,10 @@ fn generate_selector(object: &mut Value) {
         fill(labels, key, value.clone());
     }
     fill(child(child(spec, "selector"), "matchLabels"), UID, uid);
-    // The job itself carries the labels of its template where it has none of its own.
+    // The job itself carries the labels of its template where it has none of its own, once those are found sound.
+    if !super::names::label_value(&name).is_empty() {
+        return;
+    }
     let template_labels = object["spec"]["template"]["metadata"]["labels"].clone();
     let own = child(object, "metadata");
     if empty(&own["labels"]) {
@@ -266,6 +270,7 @@ fn show_success(policy: &Value) -> String {
 
 fn job_update(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
+    let before_job = old;
     let (old, new) = (&old["spec"], &new["spec"]);
     // A change is checked both as a new job and as a change, so the spec is checked twice.
     job_spec(&mut out, new, "spec");
@@ -278,25 +283,49 @@ fn job_update(old: &Value, new: &Value) -> Vec<FieldError> {
         out.push(FieldError::invalid("spec.completions", after, detail));
     }
     immutable(&mut out, "spec.selector", &old["selector"], &new["selector"]);
+    out.append(&mut template_update(before_job, old, new));
+    for key in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"] {
+        immutable(&mut out, &format!("spec.{key}"), &old[key], &new[key]);
+    }
+    out
+}
+
+/// A template stays, but for what steers scheduling and for resources while the job rests.
+fn template_update(job: &Value, old: &Value, new: &Value) -> Vec<FieldError> {
+    let status = &job["status"];
+    let is_suspended = items(status, "conditions")
+        .iter()
+        .any(|c| text(c, "type") == "Suspended" && text(c, "status") == "True");
+    let started = !status["startTime"].is_null();
+    let rests = flag(old, "suspend") && (!started || is_suspended) && int(status, "active") == 0;
     let mut template = old["template"].clone();
-    // While suspended, what steers scheduling may change.
-    if flag(old, "suspend") {
+    if rests {
         for key in ["nodeSelector", "tolerations", "schedulingGates", "affinity"] {
             copy(&new["template"]["spec"], child(&mut template, "spec"), key);
         }
         for key in ["annotations", "labels"] {
             copy(&new["template"]["metadata"], child(&mut template, "metadata"), key);
         }
+        for list in ["containers", "initContainers"] {
+            let sent = items(&new["template"]["spec"], list).to_vec();
+            let kept = child(&mut template, "spec");
+            if items(kept, list).len() == sent.len() {
+                for (container, sent) in
+                    items_mut(kept, list).zip(&sent).filter(|(c, s)| c["name"] == s["name"])
+                {
+                    copy(sent, container, "resources");
+                }
+            }
+        }
     }
-    if template != new["template"] {
-        let shown = internal::pod_template(&new["template"]);
-        let message = format!("Invalid value: {shown}: field is immutable");
-        out.push(FieldError::raw(FieldReason::Invalid, "spec.template", message));
-    }
-    for key in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"] {
-        immutable(&mut out, &format!("spec.{key}"), &old[key], &new[key]);
-    }
-    out
+    let (field, shown) = if rests && template["spec"] != new["template"]["spec"] {
+        ("spec.template.spec", internal::shown("PodSpec", &new["template"]["spec"]))
+    } else if !rests && template != new["template"] {
+        ("spec.template", internal::pod_template(&new["template"]))
+    } else {
+        return Vec::new();
+    };
+    vec![FieldError::raw(FieldReason::Invalid, field, format!("Invalid value: {shown}: field is immutable"))]
 }
 
 const JOB_COLUMNS: &[Column] = &[

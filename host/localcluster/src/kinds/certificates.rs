@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::meta::immutable;
-use super::names::NameRule;
+use super::names::{self, NameRule};
 use super::spec::{Generation, Spec};
 use super::value::{child, copy, empty, fill, int, items, remove, set, text};
 use crate::rest::strategy::Ctx;
@@ -46,14 +46,8 @@ pub(super) fn spec(plural: &str) -> Option<Spec> {
             if empty(&spec["usages"]) {
                 out.push(FieldError::required("spec.usages", ""));
             }
-            let signer = text(spec, "signerName");
-            if signer.is_empty() {
-                out.push(FieldError::required("spec.signerName", ""));
-            } else if !signer.contains('/') {
-                let detail =
-                    "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-                out.push(FieldError::invalid("spec.signerName", &json!(signer), detail));
-            }
+            usages(&mut out, items(spec, "usages"));
+            signer_name(&mut out, text(spec, "signerName"));
             if let Some(seconds) = spec["expirationSeconds"].as_i64() {
                 if seconds < 600 {
                     let detail = "may not specify a duration less than 600 seconds (10 minutes)";
@@ -144,6 +138,77 @@ fn pem_error(encoded: &str) -> Option<String> {
     (blocks == 0).then(|| "must contain at least one CERTIFICATE PEM block".into())
 }
 
+/// What a certificate may be for.
+const USAGES: [&str; 23] = [
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+
+fn usages(out: &mut Vec<FieldError>, all: &[Value]) {
+    for (i, usage) in all.iter().enumerate() {
+        if !USAGES.iter().any(|known| usage == known) {
+            out.push(FieldError::not_supported(format!("spec.usages[{i}]"), usage, &USAGES));
+        }
+    }
+    for (i, usage) in all.iter().enumerate() {
+        if all[..i].contains(usage) {
+            out.push(FieldError::duplicate(format!("spec.usages[{i}]"), usage));
+        }
+    }
+}
+
+/// A signer is named by a domain and one path.
+fn signer_name(out: &mut Vec<FieldError>, name: &str) {
+    const FIELD: &str = "spec.signerName";
+    if name.is_empty() {
+        return out.push(FieldError::required(FIELD, ""));
+    }
+    let mut refuse = |value: &str, detail: &str| out.push(FieldError::invalid(FIELD, &json!(value), detail));
+    if name == "kubernetes.io/legacy-unknown" {
+        return refuse(name, "the legacy signerName is not allowed via this API version");
+    }
+    let Some((domain, path)) = name.split_once('/').filter(|(_, path)| !path.contains('/')) else {
+        return refuse(
+            name,
+            "must be a fully qualified domain and path of the form 'example.com/signer-name'",
+        );
+    };
+    // The first label that is none stands for all.
+    let labels = |part: &str| {
+        let wrong = part.split('.').map(|label| (label.to_owned(), names::label(label)));
+        let first = wrong.into_iter().find(|(_, wrong)| !wrong.is_empty());
+        first.map_or(Vec::new(), |(label, wrong)| {
+            wrong.iter().map(|why| format!("validating label {label:?}: {why}")).collect::<Vec<String>>()
+        })
+    };
+    labels(domain).iter().for_each(|why| refuse(domain, why));
+    if !domain.contains('.') {
+        refuse(domain, "should be a domain with at least two segments separated by dots");
+    }
+    labels(path).iter().for_each(|why| refuse(path, why));
+}
+
 const DECISIONS: [&str; 2] = ["Approved", "Denied"];
 
 fn update(ctx: &Ctx<'_>, sub: &str, old: &Value, new: &mut Value) -> Result<(), Status> {
@@ -164,21 +229,18 @@ fn update(ctx: &Ctx<'_>, sub: &str, old: &Value, new: &mut Value) -> Result<(), 
             stamp(ctx, old, new);
         }
         "status" => {
-            // Approval is not given through the status.
-            let kept = |object: &Value, decided: bool| -> Vec<Value> {
-                items(&object["status"], "conditions")
-                    .iter()
-                    .filter(|c| DECISIONS.contains(&text(c, "type")) == decided)
-                    .cloned()
-                    .collect()
-            };
-            let mut all = kept(old, true);
-            all.extend(kept(new, false));
-            let status = child(new, "status");
-            if all.is_empty() {
-                remove(status, "conditions");
-            } else {
-                set(status, "conditions", all);
+            // Decisions stay as they are; where their number changes, the checks refuse it.
+            for ty in DECISIONS {
+                let of = |c: &&Value| text(c, "type") == ty;
+                let before: Vec<Value> =
+                    items(&old["status"], "conditions").iter().filter(of).cloned().collect();
+                let after = items(&new["status"], "conditions").iter().filter(of).count();
+                if before.len() == after {
+                    let mine = super::value::items_mut(child(new, "status"), "conditions");
+                    for (condition, kept) in mine.filter(|c| text(c, "type") == ty).zip(before) {
+                        *condition = kept;
+                    }
+                }
             }
             stamp(ctx, old, new);
         }

@@ -79,6 +79,7 @@ fn locked(old: &Value, new: &Value, keys: &[&str]) -> Vec<FieldError> {
 fn secret() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("Type"), column("Data"), AGE];
     Spec {
+        warnings: super::warnings::secret,
         revalidates: true,
         default: |object| {
             if let Some(Value::Object(plain)) = remove(object, "stringData") {
@@ -167,6 +168,7 @@ fn docker_config(out: &mut Vec<FieldError>, data: &Value, key: &str) {
 fn service_account() -> Spec {
     const COLUMNS: &[Column] = &[NAME, AGE];
     Spec {
+        warnings: super::warnings::service_account,
         returns_deleted: true,
         revalidates: true,
         columns: Columns::Own(COLUMNS, |object, now| vec![name(object), age(object, now)]),
@@ -177,6 +179,7 @@ fn service_account() -> Spec {
 fn endpoints() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("Endpoints"), AGE];
     Spec {
+        warnings: super::warnings::endpoints,
         revalidates: true,
         create_on_update: true,
         default: |object| {

@@ -13,6 +13,7 @@ use crate::table::{AGE, Column, Columns, NAME, age, column, containers, name, si
 
 pub(super) fn spec() -> Spec {
     Spec {
+        warnings: super::warnings::job,
         generation: Generation::Spec,
         default: |object| {
             let spec = child(object, "spec");
@@ -23,6 +24,13 @@ pub(super) fn spec() -> Spec {
             job_defaults(child(child(spec, "jobTemplate"), "spec"), false);
         },
         validate,
+        validate_create: |object| {
+            let name = text(&object["metadata"], "name");
+            if name.len() <= 52 {
+                return Vec::new();
+            }
+            vec![FieldError::invalid("metadata.name", &json!(name), "must be no more than 52 characters")]
+        },
         columns: Columns::Own(COLUMNS, cells),
         ..Spec::new()
     }
@@ -31,11 +39,6 @@ pub(super) fn spec() -> Spec {
 fn validate(object: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     let spec = &object["spec"];
-    let name = text(&object["metadata"], "name");
-    if name.len() > 52 {
-        let detail = "must be no more than 52 characters";
-        out.push(FieldError::invalid("metadata.name", &json!(name), detail));
-    }
     let schedule = text(spec, "schedule");
     if schedule.is_empty() {
         out.push(FieldError::required("spec.schedule", ""));

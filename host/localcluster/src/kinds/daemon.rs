@@ -30,6 +30,7 @@ const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 pub(super) fn spec() -> Spec {
     Spec {
+        warnings: super::warnings::daemon_set,
         generation: Generation::Spec,
         change_first: true,
         default: defaults,
@@ -107,6 +108,7 @@ fn validate(object: &Value) -> Vec<FieldError> {
             let field = "spec.updateStrategy.rollingUpdate.maxUnavailable";
             int_or_percent(&mut out, down, field);
             int_or_percent(&mut out, up, "spec.updateStrategy.rollingUpdate.maxSurge");
+            at_most_all(&mut out, up, "spec.updateStrategy.rollingUpdate.maxSurge");
             match (amount(down) != 0, amount(up) != 0) {
                 (false, false) => {
                     out.push(FieldError::required(field, "cannot be 0 when maxSurge is 0"));

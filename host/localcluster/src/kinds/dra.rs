@@ -29,6 +29,7 @@ pub(super) fn spec(plural: &str) -> Option<Spec> {
             ..Spec::new()
         },
         "resourceslices" => Spec {
+            warnings: super::warnings::resource_slice,
             validate: rules::slice,
             validate_update: rules::slice_change,
             returns_deleted: true,

@@ -1,6 +1,5 @@
 //! Checks of group `resource.k8s.io`: claims, their templates, classes and slices of devices.
 
-use cel::Program;
 use serde_json::{Value, json};
 
 use super::internal;
@@ -8,6 +7,7 @@ use super::meta::{immutable, invalid_all, labels};
 use super::names;
 use super::value::{empty, entries, flag, int, items, text};
 use super::volume_sources::known;
+use crate::expression::mistake;
 use crate::status::{FieldError, FieldReason};
 
 const IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
@@ -147,8 +147,7 @@ fn selectors(out: &mut Vec<FieldError>, of: &Value, path: &str) {
             continue;
         }
         let source = text(&selector["cel"], "expression");
-        if let Err(error) = Program::compile(source) {
-            let detail = format!("compilation failed: {error}");
+        if let Some(detail) = mistake(source) {
             out.push(FieldError::invalid(format!("{field}.expression"), &json!(source), &detail));
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::meta::{immutable, invalid_all};
-use super::names;
+use super::names::{self, NameRule};
 use super::spec::Spec;
 use super::value::{int, text};
 use crate::status::{FieldError, FieldReason};
@@ -39,6 +39,7 @@ const GROUPED_FIELDS: &[&str] = &[
 
 pub(super) fn core() -> Spec {
     Spec {
+        name: NameRule::PathSegment,
         create_on_update: true,
         checks_meta: false,
         validate: |object| common(object, "reportingComponent"),
@@ -51,6 +52,7 @@ pub(super) fn core() -> Spec {
 
 pub(super) fn grouped() -> Spec {
     Spec {
+        name: NameRule::PathSegment,
         create_on_update: true,
         validate: |object| common(&to_core(object.clone()), "reportingController"),
         validate_create: |object| {
@@ -106,7 +108,7 @@ pub(super) fn grouped() -> Spec {
         },
         field_names: GROUPED_FIELDS,
         fields,
-        columns: Columns::Own(COLUMNS, |object, now| cells(&to_core(object.clone()), now)),
+        columns: Columns::Own(COLUMNS, cells),
         convert: Some((to_core, from_core)),
         ..Spec::new()
     }

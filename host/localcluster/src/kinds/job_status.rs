@@ -202,7 +202,8 @@ impl Change<'_> {
             self.invalid("terminating", "terminating>0 is invalid for finished job");
         }
         let (ready, active) = (int(self.status(), "ready"), int(self.status(), "active"));
-        if (self.moved("ready") || self.moved("active")) && ready > active {
+        let told = !self.status()["ready"].is_null();
+        if told && (self.moved("ready") || self.moved("active")) && ready > active {
             self.invalid("ready", "cannot set more ready pods than active");
         }
         let criteria = holds(self.new, "SuccessCriteriaMet");

@@ -300,6 +300,7 @@ fn scope_selector(out: &mut Vec<FieldError>, spec: &Value) {
 pub(super) fn quota() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("Request"), column("Limit"), AGE];
     Spec {
+        warnings: super::warnings::quota,
         returns_deleted: true,
         validate: |object| {
             let mut out = Vec::new();

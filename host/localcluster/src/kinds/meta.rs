@@ -161,7 +161,8 @@ fn owners(out: &mut Vec<FieldError>, meta: &Value) {
     let mut controller: Option<String> = None;
     for owner in items(meta, "ownerReferences") {
         let api_version = text(owner, "apiVersion");
-        if api_version.rsplit('/').next().unwrap_or("").is_empty() {
+        let version = if api_version.matches('/').count() > 1 { "" } else { api_version };
+        if version.rsplit('/').next().unwrap_or("").is_empty() {
             let field = format!("{FIELD}.apiVersion");
             out.push(FieldError::invalid(field, &json!(api_version), "version must not be empty"));
         }

@@ -159,6 +159,7 @@ fn hints(out: &mut Vec<FieldError>, hints: &Value, path: &str) {
 fn endpoint_slice() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("AddressType"), column("Ports"), column("Endpoints"), AGE];
     Spec {
+        warnings: super::warnings::endpoint_slice,
         generation: Generation::ContentAndLabels,
         default: |object| {
             for port in items_mut(object, "ports") {
@@ -284,6 +285,7 @@ fn reserved(class: &Value) -> Option<String> {
 fn runtime_class() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("Handler"), AGE];
     Spec {
+        warnings: super::warnings::runtime_class,
         create_on_update: true,
         revalidates: true,
         unconditional: false,

@@ -49,6 +49,7 @@ mod pod_scheduling;
 mod pod_security;
 mod pod_status;
 pub mod pod_validation;
+mod pod_warnings;
 mod policy;
 mod rbac;
 mod replication;
@@ -67,6 +68,7 @@ mod volume_files;
 mod volume_remote;
 mod volume_sources;
 mod volumes;
+mod warnings;
 pub(crate) mod webhooks;
 
 use std::sync::{Arc, LazyLock};

@@ -37,6 +37,11 @@ pub(super) fn spec() -> Spec {
         },
         validate_sub: |sub, old, new| {
             let mut out = Vec::new();
+            if sub == "finalize" {
+                for (i, finalizer) in items(&new["spec"], "finalizers").iter().enumerate() {
+                    super::meta::finalizer_name(&mut out, finalizer, &format!("spec.finalizers[{i}]"));
+                }
+            }
             if sub == "status" {
                 let phase = text(&new["status"], "phase");
                 let leaving = !old["metadata"]["deletionTimestamp"].is_null();

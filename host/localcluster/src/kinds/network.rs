@@ -26,6 +26,7 @@ fn ingress() -> Spec {
     const COLUMNS: &[Column] =
         &[NAME, column("Class"), column("Hosts"), column("Address"), column("Ports"), AGE];
     Spec {
+        warnings: super::warnings::ingress,
         revalidates: true,
         generation: Generation::Spec,
         validate: ingress_validation,
@@ -88,7 +89,8 @@ fn ingress_validation(object: &Value) -> Vec<FieldError> {
             let (kind, value) = (text(path, "pathType"), text(path, "path"));
             match kind {
                 "" => {
-                    out.push(FieldError::required(format!("{here}.pathType"), "pathType must be specified"))
+                    out.push(FieldError::required(format!("{here}.pathType"), "pathType must be specified"));
+                    continue;
                 }
                 "Exact" | "Prefix" => {
                     if !value.starts_with('/') {
@@ -97,7 +99,12 @@ fn ingress_validation(object: &Value) -> Vec<FieldError> {
                     }
                     path_parts(&mut out, value, &format!("{here}.path"));
                 }
-                "ImplementationSpecific" => {}
+                "ImplementationSpecific" => {
+                    if !value.is_empty() && !value.starts_with('/') {
+                        let detail = "must be an absolute path";
+                        out.push(FieldError::invalid(format!("{here}.path"), &json!(value), detail));
+                    }
+                }
                 other => {
                     let known = ["Exact", "ImplementationSpecific", "Prefix"];
                     out.push(FieldError::not_supported(format!("{here}.pathType"), &json!(other), &known));

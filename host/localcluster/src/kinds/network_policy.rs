@@ -18,6 +18,7 @@ use crate::table::{AGE, Column, Columns, NAME, age, column, name};
 pub(super) fn spec() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("Pod-Selector"), AGE];
     Spec {
+        warnings: super::warnings::network_policy,
         generation: Generation::Spec,
         default: |object| {
             let spec = child(object, "spec");
@@ -70,7 +71,7 @@ fn validate(object: &Value) -> Vec<FieldError> {
         return out;
     }
     for (i, kind) in types.iter().enumerate() {
-        known(&mut out, kind, &format!("spec.policyTypes[{i}]"), &["Egress", "Ingress"]);
+        known(&mut out, kind, &format!("spec.policyTypes[{i}]"), &["Ingress", "Egress"]);
     }
     out
 }

@@ -13,6 +13,7 @@ use crate::table::{AGE, Column, Columns, NAME, age, column, name, wide};
 
 pub(super) fn spec() -> Spec {
     Spec {
+        warnings: super::warnings::node,
         keeps_status: true,
         revalidates: true,
         default: |object| {
@@ -34,7 +35,8 @@ pub(super) fn spec() -> Spec {
         },
         validate,
         validate_update: |old, new| {
-            let mut out = Vec::new();
+            // Taints are looked at both as those of a node and as a change.
+            let mut out = taints(&new["spec"]);
             let (before, after) = (&old["spec"], &new["spec"]);
             if !empty(&before["podCIDRs"]) && before["podCIDRs"] != after["podCIDRs"] {
                 let detail = "node updates may not change podCIDR except from \"\" to valid";
@@ -72,9 +74,8 @@ fn pod_cidrs(object: &mut Value) {
     }
 }
 
-fn validate(object: &Value) -> Vec<FieldError> {
+fn taints(spec: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
-    let spec = &object["spec"];
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for (i, taint) in items(spec, "taints").iter().enumerate() {
         let here = format!("metadata.taints[{i}]");
@@ -100,6 +101,12 @@ fn validate(object: &Value) -> Vec<FieldError> {
         }
         seen.push((key, effect));
     }
+    out
+}
+
+fn validate(object: &Value) -> Vec<FieldError> {
+    let spec = &object["spec"];
+    let mut out = taints(spec);
     for list in ["capacity", "allocatable"] {
         for (resource, amount) in entries(&object["status"], list) {
             amount_of(&mut out, resource, amount, &format!("status.{list}.{resource}"));

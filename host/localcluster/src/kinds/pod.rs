@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::internal;
-use super::names;
 use super::pod_annotations;
 use super::pod_changes::{ephemeral, keep_all_but, resize, resized};
 use super::pod_defaults;
 use super::pod_scheduling;
 use super::pod_status;
 use super::pod_validation;
+use super::pod_warnings;
 use super::resources;
 use super::spec::{Generation, Spec};
 use super::value::{child, copy, empty, fill, flag, int, items, remove, set, text};
@@ -261,42 +261,14 @@ fn grace(object: &Value, asked: Option<i64>) -> Option<i64> {
 }
 
 fn warnings(object: &Value) -> Vec<String> {
-    let mut out = Vec::new();
-    let name = text(&object["metadata"], "name");
-    let wrong = names::label(name);
-    if !wrong.is_empty() {
-        out.push(format!(
-            "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [{}]",
-            wrong.join(" ")
-        ));
-    }
-    for (i, it) in items(&object["spec"], "topologySpreadConstraints").iter().enumerate() {
-        if it["labelSelector"].is_null() {
-            out.push(format!(
-                "spec.topologySpreadConstraints[{i}].labelSelector: a null labelSelector results in matching no pod"
-            ));
-        }
-    }
-    for list in ["containers", "initContainers"] {
-        for (i, container) in items(&object["spec"], list).iter().enumerate() {
-            let mut seen: Vec<&str> = Vec::new();
-            for (j, env) in items(container, "env").iter().enumerate() {
-                let name = text(env, "name");
-                if seen.contains(&name) {
-                    out.push(format!(
-                        "spec.{list}[{i}].env[{j}]: hides previous definition of {name:?}, which may be dropped when using apply"
-                    ));
-                }
-                seen.push(name);
-            }
-        }
-    }
-    out
+    let named = pod_warnings::name(object, "the Pod's hostname");
+    named.into_iter().chain(pod_warnings::of_pod(object, "")).collect()
 }
 
 pub(super) fn template_spec() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("Containers"), column("Images"), column("Pod Labels")];
     Spec {
+        warnings: |old, new| super::pod_warnings::of_template(old, new, "template"),
         generation: Generation::Content,
         returns_deleted: true,
         default: |object| pod_defaults::template(child(object, "template")),

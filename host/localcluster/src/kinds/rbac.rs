@@ -123,7 +123,7 @@ fn binding_validation(object: &Value, kinds: &[&str]) -> Vec<FieldError> {
                     let value = json!(text(subject, "apiGroup"));
                     out.push(FieldError::not_supported(format!("{here}.apiGroup"), &value, &[""]));
                 }
-                if text(subject, "namespace").is_empty() {
+                if !kinds.contains(&"Role") && text(subject, "namespace").is_empty() {
                     out.push(FieldError::required(format!("{here}.namespace"), ""));
                 }
             }

@@ -15,6 +15,7 @@ use crate::table::Columns;
 
 pub(super) fn spec() -> Spec {
     Spec {
+        warnings: |old, new| super::pod_warnings::of_template(old, new, "spec.template"),
         generation: Generation::Spec,
         orphans: true,
         default: defaults,

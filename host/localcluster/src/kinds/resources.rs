@@ -175,7 +175,7 @@ pub(super) fn amount_of(out: &mut Vec<FieldError>, name: &str, amount: &Value, f
 fn page_size(out: &mut Vec<FieldError>, name: &str, amount: &Value, field: &str) {
     let Some(size) = name.strip_prefix("hugepages-").and_then(Quantity::parse) else { return };
     if size.value() > 0 && quantity(amount).value() % size.value() != 0 {
-        let detail = format!("{} is not positive integer multiple of {}", quantity(amount), size);
+        let detail = format!("{} is not positive integer multiple of {name}", quantity(amount));
         out.push(FieldError::invalid(field, amount, &detail));
     }
 }

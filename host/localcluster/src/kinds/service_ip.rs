@@ -336,7 +336,8 @@ fn keep_allocated(old: &Value, new: &mut Value) {
     let before = &old["spec"];
     let spec = child(new, "spec");
     if needs_address(spec) && needs_address(before) && text(spec, "clusterIP").is_empty() {
-        let listed = items(spec, "clusterIPs").is_empty();
+        // Who takes the one address away means the list as well.
+        let listed = items(spec, "clusterIPs").is_empty() || spec["clusterIPs"] == before["clusterIPs"];
         if listed {
             copy(before, spec, "clusterIP");
             copy(before, spec, "clusterIPs");

@@ -17,6 +17,7 @@ use crate::table::{AGE, Column, Columns, NAME, age, column, containers, name, wi
 
 pub(super) fn spec() -> Spec {
     Spec {
+        warnings: super::warnings::stateful_set,
         name: names::NameRule::Label,
         generation: Generation::Spec,
         default: defaults,

@@ -23,6 +23,7 @@ pub(super) fn spec(plural: &str) -> Option<Spec> {
         "csidrivers" => csi_driver(),
         "csinodes" => csi_node(),
         "csistoragecapacities" => Spec {
+            warnings: super::warnings::storage_capacity,
             unconditional: false,
             revalidates: true,
             validate: capacity,
@@ -66,6 +67,7 @@ fn storage_class() -> Spec {
         AGE,
     ];
     Spec {
+        warnings: super::warnings::storage_class,
         returns_deleted: true,
         revalidates: true,
         default: |object| {
@@ -356,15 +358,15 @@ fn node_drivers(object: &Value) -> Vec<FieldError> {
         }
         let count = super::value::int(&driver["allocatable"], "count");
         super::meta::non_negative(&mut out, &format!("{here}.allocatable.count"), count);
+        if !name.is_empty() && all[..i].iter().any(|d| text(d, "name") == name) {
+            out.push(FieldError::duplicate(format!("{here}.name"), &json!(name)));
+        }
         let keys = items(driver, "topologyKeys");
         for (j, key) in keys.iter().enumerate() {
             if keys[..j].contains(key) {
                 out.push(FieldError::duplicate(&here, key));
             }
             invalid_all(&mut out, &here, key, names::qualified_name(key.as_str().unwrap_or("")));
-        }
-        if !name.is_empty() && all[..i].iter().any(|d| text(d, "name") == name) {
-            out.push(FieldError::duplicate(format!("{here}.name"), &json!(name)));
         }
     }
     out

@@ -10,7 +10,7 @@ use super::resources::quantity;
 use super::spec::Spec;
 use super::value::{child, copy, empty, entries, fill, remove, set, text};
 use super::volume_sources::known;
-use super::volumes::{CLASS, class, class_name, modes, or_unset, phase, short_modes};
+use super::volumes::{class, class_name, modes, or_unset, phase, short_modes};
 use crate::status::FieldError;
 use crate::table::{AGE, Column, Columns, NAME, age, column, name, wide};
 
@@ -141,6 +141,7 @@ fn drop_references(spec: &mut Value) {
 
 pub(super) fn claim() -> Spec {
     Spec {
+        warnings: super::warnings::claim,
         revalidates: true,
         returns_deleted: true,
         default: |object| {
@@ -158,21 +159,10 @@ pub(super) fn claim() -> Spec {
             out
         },
         validate_sub: |sub, _, new| if sub == "status" { claim_status(&new["status"]) } else { Vec::new() },
-        warnings: |_, new| beta_class(new),
         validate_update: claim_update,
         columns: Columns::Own(CLAIM_COLUMNS, claim_cells),
         ..Spec::new()
     }
-}
-
-/// The annotation that named the class before there was a field.
-fn beta_class(object: &Value) -> Vec<String> {
-    if object["metadata"]["annotations"][CLASS].is_null() {
-        return Vec::new();
-    }
-    vec![format!(
-        "metadata.annotations[{CLASS}]: deprecated since v1.8; use \"storageClassName\" attribute instead"
-    )]
 }
 
 fn claim_update(old: &Value, new: &Value) -> Vec<FieldError> {

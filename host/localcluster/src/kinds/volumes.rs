@@ -30,6 +30,7 @@ const VOLUME_FIELDS: [&str; 9] = [
 
 pub(super) fn volume() -> Spec {
     Spec {
+        warnings: super::warnings::volume,
         revalidates: true,
         returns_deleted: true,
         default: |object| {
@@ -58,13 +59,6 @@ pub(super) fn volume() -> Spec {
             Ok(())
         },
         validate: volume_validation,
-        warnings: |_, new| {
-            let mut out = Vec::new();
-            if new["spec"]["persistentVolumeReclaimPolicy"] == "Recycle" {
-                out.push("spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.".into());
-            }
-            out
-        },
         validate_update: |old, new| {
             // A change is checked as a volume and as a change, which begins with the former.
             let mut out = volume_validation(new);

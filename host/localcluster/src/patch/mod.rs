@@ -112,6 +112,12 @@ pub fn apply(
             }
         }
     }
+    let sent = patched["kind"].as_str().unwrap_or_default();
+    if kind.custom && sent != kind.kind {
+        let error = FieldError::invalid("kind", &sent.into(), &format!("must be {}", kind.kind));
+        let name = patched["metadata"]["name"].as_str().unwrap_or_default();
+        return Err(Status::invalid(&kind.group, sent, name, vec![error]));
+    }
     let (mut object, notes) = redecode(kind, &patched);
     if let Some(error) = notes.type_error {
         let converted = match patch_type {
@@ -144,7 +150,7 @@ fn struct_of(kind: &Kind) -> Option<schema::StructId> {
 /// Decodes a patched value by its type.
 pub(crate) fn redecode(kind: &Kind, value: &Value) -> (Value, schema::Notes) {
     match struct_of(kind) {
-        Some(id) => schema::decode_value(id, value),
+        Some(id) => schema::decode_patched(id, value),
         None => crate::crd::redecode(kind, value),
     }
 }

@@ -27,6 +27,24 @@ impl Object {
         }
     }
 
+    /// In the version that is stored, of which metadata and cells are shown: what other versions keep in annotations
+    /// is not in it.
+    pub fn internal(&self, kind: &Kind) -> Value {
+        match self {
+            _ if kind.custom || kind.strategy.is_storage_version() => self.value(kind),
+            Self::Stored(stored) => stored.value(),
+            Self::Value(value) => kind.strategy.to_storage(kind, value.clone()),
+        }
+    }
+
+    /// What `internal` gave, in the version of `kind`.
+    pub fn versioned(kind: &Kind, internal: &Value) -> Value {
+        match kind.custom || kind.strategy.is_storage_version() {
+            true => internal.clone(),
+            false => kind.strategy.from_storage(kind, internal.clone()),
+        }
+    }
+
     /// In the version of `kind`, whole.
     pub fn whole(&self, kind: &Kind) -> Value {
         let mut value = self.value(kind);

@@ -205,7 +205,8 @@ fn admit_new(asked: &Admission<'_>, object: &Value) -> Result<(), Status> {
 /// The namespace in a body must be that of the path, if there is one.
 pub(super) fn namespace_fits(call: &Call, object: &Value) -> Result<(), Status> {
     let given = meta_text(object, "namespace");
-    if given.is_empty() || given == call.namespace {
+    // What lives in no namespace may say what it will.
+    if given.is_empty() || given == call.namespace || call.namespace.is_empty() {
         return Ok(());
     }
     Err(Status::bad_request(

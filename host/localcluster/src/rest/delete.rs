@@ -120,9 +120,7 @@ impl Rest {
         };
         match done {
             Ok(outcome) => {
-                let unset = options.propagation.is_none() && options.orphan_dependents.is_none();
-                let warning = kind.strategy.unset_propagation_warning().filter(|_| unset);
-                let mut warnings: Vec<String> = warning.map(str::to_owned).into_iter().collect();
+                let mut warnings = unset_propagation(kind, options);
                 warnings.append(&mut ctx.warnings.borrow_mut());
                 Ok(Some(Answer::ok(kind, outcome).with_warnings(warnings)))
             }
@@ -273,10 +271,15 @@ impl Rest {
         &self,
         call: &Call,
         filter: &Filter,
-        limit: usize,
+        (limit, from): (usize, &str),
         options: &DeleteOptions,
     ) -> Result<Answer, Status> {
-        let (_, listing) = self.matching(call, filter);
+        let (_, mut listing) = self.matching(call, filter);
+        if !from.is_empty() {
+            let (_, start) = super::options::decode_continue(from)?;
+            let start = format!("{}{start}", super::read::prefix(call));
+            listing.items.retain(|(key, _)| **key >= *start);
+        }
         let wanted = if limit == 0 { usize::MAX } else { limit };
         let mut list = List { rv: listing.rv, ..List::default() };
         let found = listing.items.len();
@@ -295,8 +298,15 @@ impl Rest {
                 _ => list.items.push(Object::Stored(stored)),
             }
         }
-        Ok(Answer::ok(&call.kind, Outcome::List(list)))
+        Ok(Answer::ok(&call.kind, Outcome::List(list)).with_warnings(unset_propagation(&call.kind, options)))
     }
+}
+
+/// What is said of a delete that leaves it open what becomes of dependents.
+fn unset_propagation(kind: &Kind, options: &DeleteOptions) -> Vec<String> {
+    let unset = options.propagation.is_none() && options.orphan_dependents.is_none();
+    let warning = kind.strategy.unset_propagation_warning().filter(|_| unset);
+    warning.map(str::to_owned).into_iter().collect()
 }
 
 fn mark(object: &mut Value, at: &str, grace: i64) {

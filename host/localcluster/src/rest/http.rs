@@ -220,6 +220,12 @@ impl Rest {
             target => target?,
         };
         let query = Query::parse(&request.query);
+        let watches = path.watch || query.flag("watch").unwrap_or(false);
+        if let Some(timeout) = query.text("timeout").filter(|text| !text.is_empty() && !watches) {
+            super::options::check_duration(timeout).map_err(|why| {
+                Status::bad_request(format!("invalid timeout specified in the request URL - {why}"))
+            })?;
+        }
         let streams = path.watch || target == Target::Collection;
         let accept = negotiate::negotiate(request.header(header::ACCEPT), streams)?;
         let include = match accept.shape {
@@ -277,6 +283,11 @@ impl Rest {
                 self.list(&call, &ListOptions::parse(query, false)?).await
             }
             Target::Read => {
+                if query.flag("export").unwrap_or(false) {
+                    return Err(Status::bad_request(
+                        "the export parameter, deprecated since v1.14, is no longer supported",
+                    ));
+                }
                 let version = query.text("resourceVersion").unwrap_or_default();
                 self.get(&call, version).await
             }
@@ -318,7 +329,8 @@ impl Rest {
                 let list = ListOptions::parse(query, false)?;
                 let options = delete_options(query, content, &request.body)?;
                 let filter = Filter::parse(&call.kind, &list.label_selector, &list.field_selector)?;
-                self.delete_collection(&call, &filter, list.limit, &options)
+                let page = (list.limit, list.continue_token.as_str());
+                self.delete_collection(&call, &filter, page, &options)
             }
             Target::Sub => self.subresource(request, call, query).await,
         }

@@ -290,9 +290,42 @@ pub(crate) fn draft_with(
     object: &Value,
     text: impl FnOnce(&str) -> Option<Box<str>>,
 ) -> crate::storage::Draft {
+    let whole;
+    let object = if kind.custom && has_float(object) {
+        whole = without_fractions(object.clone());
+        &whole
+    } else {
+        object
+    };
     let raw = kind.strategy.raw_field().and_then(|field| Some((field, text(field)?)));
     let raw = raw.as_ref().map(|(field, text)| (*field, &**text));
     crate::storage::Draft::keeping(object, &kind.strategy.fields(object), raw)
+}
+
+fn has_float(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_f64(),
+        Value::Array(items) => items.iter().any(has_float),
+        Value::Object(map) => map.values().any(has_float),
+        _ => false,
+    }
+}
+
+/// Numbers as Go writes them: `2.0` is written as `2`.
+fn without_fractions(value: Value) -> Value {
+    /// From here on numbers are written with an exponent.
+    const LARGE: f64 = 1e18;
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < LARGE => {
+                (float as i64).into()
+            }
+            _ => Value::Number(number),
+        },
+        Value::Array(items) => items.into_iter().map(without_fractions).collect(),
+        Value::Object(map) => map.into_iter().map(|(key, value)| (key, without_fractions(value))).collect(),
+        other => other,
+    }
 }
 
 pub(crate) fn meta(object: &Value) -> &Map<String, Value> {

@@ -310,6 +310,34 @@ impl ListOptions {
     }
 }
 
+/// A length of time as Go writes it, `1h2m0.5s`; the error is in the words of Go's parser.
+pub(super) fn check_duration(text: &str) -> Result<(), String> {
+    const UNITS: [&str; 8] = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest == "0" {
+        return Ok(());
+    }
+    if rest.is_empty() {
+        return Err(format!("time: invalid duration {text:?}"));
+    }
+    while !rest.is_empty() {
+        let is_number = |c: char| c.is_ascii_digit() || c == '.';
+        let (number, tail) = rest.split_at(rest.find(|c| !is_number(c)).unwrap_or(rest.len()));
+        if !number.contains(|c: char| c.is_ascii_digit()) || number.matches('.').count() > 1 {
+            return Err(format!("time: invalid duration {text:?}"));
+        }
+        let (unit, after) = tail.split_at(tail.find(is_number).unwrap_or(tail.len()));
+        if unit.is_empty() {
+            return Err(format!("time: missing unit in duration {text:?}"));
+        }
+        if !UNITS.contains(&unit) {
+            return Err(format!("time: unknown unit {unit:?} in duration {text:?}"));
+        }
+        rest = after;
+    }
+    Ok(())
+}
+
 /// Makes the token of the next page.
 pub fn encode_continue(rv: u64, start: &str) -> String {
     let token = json!({"v": "meta.k8s.io/v1", "rv": rv, "start": start});

@@ -60,7 +60,11 @@ impl Rest {
             ["openapi", "v3"] => {
                 let body = discovery::openapi_index(&kinds).to_string();
                 let tag = discovery::hash(body.as_bytes());
-                Ok(self.openapi(request, body.into(), &tag))
+                let mut response = self.openapi(request, body.into(), &tag);
+                // Nobody says there what it is, so it is taken for text.
+                let text = http::HeaderValue::from_static("text/plain; charset=utf-8");
+                response.headers_mut().insert(header::CONTENT_TYPE, text);
+                Ok(response)
             }
             ["openapi", "v3", "api", version] => Ok(self.openapi_document(request, &kinds, "", version)),
             ["openapi", "v3", "apis", group, version] => {

@@ -48,6 +48,11 @@ impl Filter {
         self.labels.is_everything() && self.fields.is_everything()
     }
 
+    /// Whether it asks for a name.
+    fn names_one(&self) -> bool {
+        self.fields.terms().iter().any(|term| term.field == "metadata.name" && term.equal)
+    }
+
     /// Whether an object passes.
     pub fn matches(&self, key: &str, object: &Stored) -> bool {
         if self.is_everything() {
@@ -112,13 +117,17 @@ impl Rest {
             start = format!("{prefix}{key}");
             range.start = Some(&start);
             range.at = u64::try_from(rv).ok();
+            if options.resource_version == "0" {
+                range.limit = 0;
+            }
         }
         let matches = |key: &str, object: &Stored| filter.matches(key, object);
         let listing = table.list(&range, &matches).map_err(|Compacted { .. }| {
             expired(range.start.and_then(|s| s.strip_prefix(prefix.as_str())), version)
         })?;
         let mut list = List { rv: listing.rv, ..List::default() };
-        if listing.behind > 0 {
+        // One name leads to one object at most, so there is no next page.
+        if listing.behind > 0 && !filter.names_one() {
             let last = listing.items.last().map_or("", |(key, _)| key);
             let relative = last.strip_prefix(prefix.as_str()).unwrap_or(last);
             list.continue_token = encode_continue(listing.rv, &format!("{relative}\0"));

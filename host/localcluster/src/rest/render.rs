@@ -61,11 +61,11 @@ impl Form {
     pub fn object(&self, kind: &Kind, object: &Object) -> Result<Bytes, Status> {
         match self.accept.shape {
             Shape::Whole => Ok(self.encode_object(kind, object)),
-            Shape::Partial => Ok(self.encode(&self.partial(&object.value(kind)))),
+            Shape::Partial => Ok(self.encode(&self.partial(&table::shown(kind, &object.internal(kind))))),
             Shape::Table => {
-                let whole = object.value(kind);
-                let version = super::meta_text(&whole, "resourceVersion").to_owned();
-                Ok(self.encode(&self.table(kind, &[whole], json!({"resourceVersion": version}), true)))
+                let inner = object.internal(kind);
+                let version = json!({"resourceVersion": super::meta_text(&inner, "resourceVersion")});
+                Ok(self.encode(&self.table(kind, &[inner], version, true)))
             }
             Shape::PartialList => Err(Status::not_acceptable(format!(
                 "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
@@ -90,7 +90,8 @@ impl Form {
         match self.accept.shape {
             Shape::Whole => Ok(self.whole_list(kind, list, &metadata)),
             Shape::PartialList => {
-                let items: Vec<_> = list.items.iter().map(|o| self.partial(&o.value(kind))).collect();
+                let items: Vec<_> =
+                    list.items.iter().map(|o| self.partial(&table::shown(kind, &o.internal(kind)))).collect();
                 // A list that nothing was added to is a nil slice.
                 let items = if items.is_empty() { Value::Null } else { items.into() };
                 Ok(self.encode(&json!({
@@ -99,7 +100,7 @@ impl Form {
                 })))
             }
             Shape::Table => {
-                let objects: Vec<_> = list.items.iter().map(|o| o.value(kind)).collect();
+                let objects: Vec<_> = list.items.iter().map(|o| o.internal(kind)).collect();
                 Ok(self.encode(&self.table(kind, &objects, metadata, true)))
             }
             Shape::Partial => Err(Status::not_acceptable(format!(
@@ -145,10 +146,11 @@ impl Form {
         if self.accept.yaml { to_yaml(json.as_bytes()) } else { json.into() }
     }
 
-    /// A Scale as its metadata or as a table, if that is wanted; anything else stays as it is.
+    /// A Scale as its metadata or as a table, a review as its metadata, if that is wanted; a Status stays as it is.
     pub fn reshaped(&self, value: Value) -> Value {
         if value["kind"] != "Scale" {
-            return value;
+            let whole = self.accept.shape != Shape::Partial || value["kind"] == "Status";
+            return if whole { value } else { self.partial(&value) };
         }
         match self.accept.shape {
             Shape::Partial => self.partial(&value),
@@ -158,8 +160,7 @@ impl Form {
                 let columns: Vec<Value> = columns
                     .iter()
                     .map(|(name, ty)| {
-                        let format = if *name == "Name" { "name" } else { "" };
-                        json!({"name": name, "type": ty, "format": format, "description": "", "priority": 0})
+                        json!({"name": name, "type": ty, "format": "", "description": "", "priority": 0})
                     })
                     .collect();
                 let meta = &value["metadata"];
@@ -201,7 +202,7 @@ impl Form {
                     IncludeObject::None => Value::Null,
                     IncludeObject::Metadata => self.partial(&table::shown(kind, object)),
                     IncludeObject::Object => {
-                        let mut whole = object.clone();
+                        let mut whole = Object::versioned(kind, object);
                         super::add_type_meta(kind, &mut whole);
                         whole
                     }
@@ -320,7 +321,7 @@ impl Lines {
                 out.into()
             }
             Item::Event { change, object, rv } => {
-                let mut value = Object::Stored(object.clone()).value(kind);
+                let mut value = Object::Stored(object.clone()).internal(kind);
                 if let Some(rv) = rv {
                     set_version(&mut value, *rv);
                 }
@@ -329,7 +330,7 @@ impl Lines {
                     let columns = !std::mem::replace(&mut self.columns_sent, true);
                     self.form.table(kind, &[value], json!({"resourceVersion": version}), columns)
                 } else {
-                    self.form.partial(&value)
+                    self.form.partial(&table::shown(kind, &value))
                 };
                 finish(event_head(*change), &shaped)
             }

@@ -136,13 +136,24 @@ impl Rest {
             return Ok(json!({"user": {}, "error": error}));
         };
         let has = audiences.as_array().cloned().unwrap_or_default();
+        let asked = wanted.clone();
         let common: Vec<_> = if wanted.is_empty() {
             has.iter().filter(|a| **a == super::tokens::AUDIENCE).cloned().collect()
         } else {
             wanted.into_iter().filter(|a| has.contains(a)).collect()
         };
         if common.is_empty() {
-            return Ok(json!({"user": {}, "error": "token audiences do not match"}));
+            let listed = |all: &[Value]| {
+                let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+                format!("[{}]", all.join(" "))
+            };
+            let target = if asked.is_empty() { vec![json!(super::tokens::AUDIENCE)] } else { asked.clone() };
+            let why = format!(
+                "token audiences {} is invalid for the target audiences {}",
+                listed(&has),
+                listed(&target)
+            );
+            return Ok(json!({"user": {}, "error": format!("[invalid bearer token, {why}]")}));
         }
         Ok(json!({"authenticated": true, "audiences": common, "user": user_info(&user)}))
     }

@@ -91,7 +91,7 @@ impl Rest {
                 let wanted = typed("authentication.k8s.io/v1", "TokenRequest")?.object;
                 self.request_token(&call, wanted)
             }
-            ("log", &Method::GET) => self.log(&call),
+            ("log", &Method::GET) => self.log(&call, query),
             ("exec" | "attach" | "portforward" | "proxy", _) => self.connect(&call),
             (_, &Method::GET) => self.get(&call, query.text("resourceVersion").unwrap_or_default()).await,
             (_, &Method::PUT) => {
@@ -132,8 +132,12 @@ impl Rest {
             *warnings.borrow_mut() = noticed;
             let uid = meta_text(&scale, "uid");
             if !uid.is_empty() && uid != meta_text(object, "uid") {
+                let StorageId { group, plural } = &kind.storage;
+                let folder = if kind.custom { format!("{group}/{plural}") } else { plural.clone() };
                 let text = format!(
-                    "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                    "StorageError: invalid object, Code: 4, Key: /registry/{folder}/{}, ResourceVersion: 0, \
+                     AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                    call.key(),
                     meta_text(object, "uid")
                 );
                 return Err(Status::conflict(&kind.group, &kind.plural, &call.name, text));
@@ -187,8 +191,7 @@ impl Rest {
         let key = call.key();
         loop {
             let current = table.get(&key).ok_or_else(|| kind.not_found(&call.name))?;
-            let old = current.value();
-            let mut pod = old.clone();
+            let mut pod = current.value();
             let uid = meta_text(binding, "uid");
             if !uid.is_empty() && uid != meta_text(&pod, "uid") {
                 let call = Call { kind: kind.clone(), ..call.clone() };
@@ -206,15 +209,13 @@ impl Rest {
                 return refuse(format!("pod {} has non-empty .spec.schedulingGates", call.name));
             }
             pod["spec"]["nodeName"] = node.into();
-            copy_annotations(binding, &mut pod);
+            copy_metadata(binding, &mut pod);
             self.set_scheduled(&mut pod);
             self.ask_about(call, ("", "v1", "Binding"), binding)?;
             if call.write.dry_run {
                 return Ok(created());
             }
-            let now = self.clock.seconds();
-            let manager = &call.write.manager;
-            patch::managed::on_write(&kind, Some(&old), &mut pod, manager, "binding", &now);
+            // A binding is no write of an object: who sends it comes to own nothing.
             match table.update(&key, current.rv, draft(&kind, &pod)) {
                 Ok(_) => return Ok(created()),
                 Err(WriteError::Moved) => {}
@@ -415,9 +416,11 @@ impl Rest {
         }
     }
 
-    fn log(&self, call: &Call) -> Result<Answer, Status> {
+    fn log(&self, call: &Call, query: &Query) -> Result<Answer, Status> {
+        check_log_options(&call.name, query)?;
         let stored = self.table(&call.kind).get(&call.key());
         let pod = stored.ok_or_else(|| call.kind.not_found(&call.name))?.value();
+        check_container(&pod, &call.name, query.text("container").unwrap_or_default())?;
         let scheduled = pod["spec"]["nodeName"].as_str().is_some_and(|n| !n.is_empty());
         if !scheduled {
             return Ok(Answer::ok(&call.kind, Outcome::Empty).with_code(204));
@@ -425,6 +428,54 @@ impl Rest {
         self.check_node(&pod)?;
         Ok(Answer::ok(&call.kind, Outcome::Text(String::new())))
     }
+}
+
+fn check_log_options(name: &str, query: &Query) -> Result<(), Status> {
+    let mut errors = Vec::new();
+    let lines = query.number("tailLines")?;
+    if let Some(lines) = lines.filter(|lines| *lines < 0) {
+        errors.push(FieldError::invalid("tailLines", &json!(lines), "must be greater than or equal to 0"));
+    }
+    if let Some(bytes) = query.number("limitBytes")?.filter(|bytes| *bytes < 1) {
+        errors.push(FieldError::invalid("limitBytes", &json!(bytes), "must be greater than 0"));
+    }
+    let seconds = query.number("sinceSeconds")?;
+    if seconds.is_some() && query.text("sinceTime").is_some() {
+        let detail = "at most one of `sinceTime` or `sinceSeconds` may be specified";
+        errors.push(FieldError::forbidden("", detail));
+    } else if let Some(seconds) = seconds.filter(|seconds| *seconds < 1) {
+        errors.push(FieldError::invalid("sinceSeconds", &json!(seconds), "must be greater than 0"));
+    }
+    let stream = query.text("stream").unwrap_or("All");
+    if !matches!(stream, "All" | "Stdout" | "Stderr") {
+        let known = ["All", "Stderr", "Stdout"];
+        errors.push(FieldError::not_supported("stream", &json!(stream), &known));
+    }
+    if stream != "All" && lines.is_some() {
+        let detail = "`tailLines` and specific `stream` are mutually exclusive for now";
+        errors.push(FieldError::forbidden("", detail));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(Status::invalid("", "PodLogOptions", name, errors)) }
+}
+
+/// A container that is named is one of the pod's; a pod with several needs a name.
+fn check_container(pod: &Value, name: &str, container: &str) -> Result<(), Status> {
+    let lists = ["initContainers", "containers", "ephemeralContainers"];
+    let all: Vec<&str> = lists
+        .iter()
+        .flat_map(|list| pod["spec"][*list].as_array().into_iter().flatten())
+        .filter_map(|container| container["name"].as_str())
+        .collect();
+    if !container.is_empty() && !all.contains(&container) {
+        return Err(Status::bad_request(format!("container {container} is not valid for pod {name}")));
+    }
+    if container.is_empty() && pod["spec"]["containers"].as_array().is_some_and(|list| list.len() > 1) {
+        let choice = all.join(" ");
+        return Err(Status::bad_request(format!(
+            "a container name must be specified for pod {name}, choose one of: [{choice}]"
+        )));
+    }
+    Ok(())
 }
 
 /// Evictions may still come in the beta version, which has the same fields.
@@ -447,12 +498,15 @@ fn check_scale(name: &str, scale: &Value) -> Result<(), Status> {
     Err(Status::invalid("autoscaling", "Scale", name, vec![error]))
 }
 
-fn copy_annotations(binding: &Value, pod: &mut Value) {
-    let Some(given) = meta(binding).get("annotations").and_then(Value::as_object) else { return };
-    if let Some(meta) = meta_mut(pod) {
-        let present = meta.entry("annotations").or_insert_with(|| json!({}));
-        if let Some(present) = present.as_object_mut() {
-            present.extend(given.iter().map(|(k, v)| (k.clone(), v.clone())));
+/// A pod takes on the labels and annotations of its binding.
+fn copy_metadata(binding: &Value, pod: &mut Value) {
+    for key in ["labels", "annotations"] {
+        let Some(given) = meta(binding).get(key).and_then(Value::as_object) else { continue };
+        if let Some(meta) = meta_mut(pod) {
+            let present = meta.entry(key).or_insert_with(|| json!({}));
+            if let Some(present) = present.as_object_mut() {
+                present.extend(given.iter().map(|(k, v)| (k.clone(), v.clone())));
+            }
         }
     }
 }

@@ -7,12 +7,22 @@ use serde_json::{Map, Value, json};
 
 use super::types::{Field, Schema, StructId, Type};
 
+/// What becomes of lists that have nothing in them.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum EmptyLists {
+    /// They stay: defaults tell a list without items from none.
+    Stay,
+    /// They go: the stored form does not.
+    Go,
+}
+
 /// Brings a structure to the form in which it is written.
-pub(super) fn structure(schema: &Schema, id: StructId, object: &mut Map<String, Value>) {
+pub(super) fn structure(schema: &Schema, id: StructId, object: &mut Map<String, Value>, lists: EmptyLists) {
     for field in &schema.get(id).fields {
         match object.get_mut(&field.name) {
+            Some(Value::Array(items)) if items.is_empty() && lists == EmptyLists::Stay => {}
             Some(value) if !value.is_null() => {
-                present(schema, field, value);
+                present(schema, field, value, lists);
                 if droppable(field, value) {
                     object.remove(&field.name);
                 }
@@ -33,8 +43,8 @@ pub(super) fn structure(schema: &Schema, id: StructId, object: &mut Map<String, 
     }
 }
 
-fn present(schema: &Schema, field: &Field, value: &mut Value) {
-    any(schema, &field.ty, value);
+fn present(schema: &Schema, field: &Field, value: &mut Value, lists: EmptyLists) {
+    any(schema, &field.ty, value, lists);
     // The stored form does not tell an empty list from none.
     let hollow = match value {
         Value::Array(items) => items.is_empty(),
@@ -46,15 +56,15 @@ fn present(schema: &Schema, field: &Field, value: &mut Value) {
     }
 }
 
-fn any(schema: &Schema, ty: &Type, value: &mut Value) {
+fn any(schema: &Schema, ty: &Type, value: &mut Value, lists: EmptyLists) {
     match (ty, value) {
-        (Type::Struct(id), Value::Object(map)) => structure(schema, *id, map),
+        (Type::Struct(id), Value::Object(map)) => structure(schema, *id, map, lists),
         (Type::List(item), Value::Array(items)) if nested(item) => {
             for value in items {
                 if value.is_null() {
                     *value = zero(schema, item);
                 }
-                any(schema, item, value);
+                any(schema, item, value, lists);
             }
         }
         (Type::Map(item), Value::Object(map)) => {
@@ -63,7 +73,7 @@ fn any(schema: &Schema, ty: &Type, value: &mut Value) {
                     *value = zero(schema, item);
                 }
                 if nested(item) {
-                    any(schema, item, value);
+                    any(schema, item, value, lists);
                 }
             }
         }
@@ -123,7 +133,7 @@ pub(super) fn zero(schema: &Schema, ty: &Type) -> Value {
         Type::Quantity => json!("0"),
         Type::Struct(id) => {
             let mut map = Map::new();
-            structure(schema, *id, &mut map);
+            structure(schema, *id, &mut map, EmptyLists::Go);
             Value::Object(map)
         }
         Type::Bytes => json!(""),

@@ -20,6 +20,7 @@ use crate::rest::strategy::Kind;
 use crate::status::Status;
 pub(crate) use decode::Notes;
 use decode::{Context, Seed};
+use encode::EmptyLists;
 pub use quantity::Quantity;
 pub use types::{ListKind, StructId, Type, schema};
 
@@ -99,7 +100,7 @@ pub fn decode(kind: &Kind, body: &Body<'_>, validation: FieldValidation) -> Resu
     if kind.custom {
         return crate::crd::decode(kind, body, &api_version, &name, validation);
     }
-    decode_as(&kind.api_version(), &kind.kind, body, validation)
+    decode_typed(&kind.api_version(), &kind.kind, body, validation, EmptyLists::Stay)
 }
 
 /// Decodes a body as `kind` of `api_version`, e.g. the body of a subresource.
@@ -109,6 +110,16 @@ pub fn decode_as(
     body: &Body<'_>,
     validation: FieldValidation,
 ) -> Result<Decoded, Status> {
+    decode_typed(api_version, kind, body, validation, EmptyLists::Go)
+}
+
+fn decode_typed(
+    api_version: &str,
+    kind: &str,
+    body: &Body<'_>,
+    validation: FieldValidation,
+    lists: EmptyLists,
+) -> Result<Decoded, Status> {
     let (given_version, given_kind) = type_of(body, kind)?;
     check_type(api_version, kind, &given_version, &given_kind)?;
     let Some(id) = schema().kind(api_version, kind) else {
@@ -117,8 +128,8 @@ pub fn decode_as(
         )));
     };
     let version = if given_version.is_empty() { api_version } else { &given_version };
-    let (mut object, notes) =
-        decode_text(id, &body.json).map_err(|error| unusable(version, &given_kind, kind, &error))?;
+    let (mut object, notes) = decode_text_with(id, &body.json, lists)
+        .map_err(|error| unusable(version, &given_kind, kind, &error))?;
     if let Some(error) = notes.type_error {
         return Err(unusable(version, &given_kind, kind, &error));
     }
@@ -159,6 +170,10 @@ pub fn strict_error(found: &[String]) -> String {
 
 /// Decodes JSON text as a structure and brings it to canonical form.
 pub(crate) fn decode_text(id: StructId, body: &[u8]) -> Result<(Value, Notes), String> {
+    decode_text_with(id, body, EmptyLists::Go)
+}
+
+fn decode_text_with(id: StructId, body: &[u8], lists: EmptyLists) -> Result<(Value, Notes), String> {
     let mut context = Context::new(schema());
     let ty = Type::Struct(id);
     let mut parser = serde_json::Deserializer::from_slice(body);
@@ -166,7 +181,7 @@ pub(crate) fn decode_text(id: StructId, body: &[u8]) -> Result<(Value, Notes), S
         .deserialize(&mut parser)
         .and_then(|value| parser.end().map(|()| value))
         .map_err(|e| syntax::go_error(&e, body))?;
-    Ok(canonical(id, value, context))
+    Ok(canonical(id, value, context, lists))
 }
 
 /// Parses JSON of no type; also tells of repeated keys.
@@ -182,11 +197,20 @@ pub(crate) fn decode_any(body: &[u8]) -> Result<(Value, Vec<String>), String> {
 
 /// The same for a parsed value.
 pub(crate) fn decode_value(id: StructId, value: &Value) -> (Value, Notes) {
+    decode_value_with(id, value, EmptyLists::Go)
+}
+
+/// The same for an object that has yet to get its defaults.
+pub(crate) fn decode_patched(id: StructId, value: &Value) -> (Value, Notes) {
+    decode_value_with(id, value, EmptyLists::Stay)
+}
+
+fn decode_value_with(id: StructId, value: &Value, lists: EmptyLists) -> (Value, Notes) {
     let mut context = Context::new(schema());
     let ty = Type::Struct(id);
     let value = Seed { context: &mut context, ty: &ty, go: None }.deserialize(value);
     // A parsed value cannot be malformed; what does not fit is in the notes.
-    canonical(id, value.unwrap_or_default(), context)
+    canonical(id, value.unwrap_or_default(), context, lists)
 }
 
 /// The same for a value inside an object; notes name it by its path.
@@ -195,15 +219,15 @@ pub(crate) fn decode_value_at(id: StructId, value: &Value, path: &str) -> (Value
     context.start_at(path);
     let ty = Type::Struct(id);
     let value = Seed { context: &mut context, ty: &ty, go: None }.deserialize(value);
-    canonical(id, value.unwrap_or_default(), context)
+    canonical(id, value.unwrap_or_default(), context, EmptyLists::Go)
 }
 
-fn canonical(id: StructId, value: Option<Value>, context: Context<'_>) -> (Value, Notes) {
+fn canonical(id: StructId, value: Option<Value>, context: Context<'_>, lists: EmptyLists) -> (Value, Notes) {
     let mut map = match value {
         Some(Value::Object(map)) => map,
         _ => Map::new(),
     };
-    encode::structure(schema(), id, &mut map);
+    encode::structure(schema(), id, &mut map, lists);
     (Value::Object(map), context.finish())
 }
 
@@ -214,7 +238,7 @@ pub fn normalize(kind: &Kind, object: &mut Value) {
     }
     let id = schema().kind(&kind.api_version(), &kind.kind);
     if let (Some(id), Value::Object(map)) = (id, object) {
-        encode::structure(schema(), id, map);
+        encode::structure(schema(), id, map, EmptyLists::Go);
     }
 }
 
@@ -290,12 +314,77 @@ fn check_type(api_version: &str, kind: &str, given: &str, given_kind: &str) -> R
     let version = if given.is_empty() { api_version } else { given };
     let name = if given_kind.is_empty() { kind } else { given_kind };
     let short = version.rsplit('/').next().unwrap_or(version);
+    if name == kind && is_same(api_version, version, name) {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version ({api_version})"
+        )));
+    }
     let error = if schema().kind(version, name).is_some() {
         not_convertible(api_version, kind, version, name)
     } else {
         not_registered(version, name)
     };
     Err(Status::bad_request(format!("{name} in version {short:?} cannot be handled as a {kind}: {error}")))
+}
+
+/// Versions that are read and no longer served, with the kinds in them.
+const FORMER: [(&str, &[&str]); 24] = [
+    (
+        "admissionregistration.k8s.io/v1beta1",
+        &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"],
+    ),
+    ("apiextensions.k8s.io/v1beta1", &["CustomResourceDefinition"]),
+    ("apiregistration.k8s.io/v1beta1", &["APIService"]),
+    ("apps/v1beta1", &["ControllerRevision", "Deployment", "StatefulSet"]),
+    ("apps/v1beta2", &["ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"]),
+    ("authentication.k8s.io/v1beta1", &["TokenReview"]),
+    (
+        "authorization.k8s.io/v1beta1",
+        &[
+            "LocalSubjectAccessReview",
+            "SelfSubjectAccessReview",
+            "SelfSubjectRulesReview",
+            "SubjectAccessReview",
+        ],
+    ),
+    ("batch/v1beta1", &["CronJob"]),
+    ("certificates.k8s.io/v1beta1", &["CertificateSigningRequest"]),
+    ("coordination.k8s.io/v1beta1", &["Lease"]),
+    ("discovery.k8s.io/v1beta1", &["EndpointSlice"]),
+    ("events.k8s.io/v1beta1", &["Event"]),
+    ("extensions/v1beta1", &["DaemonSet", "Deployment", "Ingress", "NetworkPolicy", "ReplicaSet"]),
+    ("flowcontrol.apiserver.k8s.io/v1beta1", &["FlowSchema", "PriorityLevelConfiguration"]),
+    ("flowcontrol.apiserver.k8s.io/v1beta2", &["FlowSchema", "PriorityLevelConfiguration"]),
+    ("flowcontrol.apiserver.k8s.io/v1beta3", &["FlowSchema", "PriorityLevelConfiguration"]),
+    ("networking.k8s.io/v1beta1", &["Ingress", "IngressClass", "IPAddress", "ServiceCIDR"]),
+    ("node.k8s.io/v1beta1", &["RuntimeClass"]),
+    ("node.k8s.io/v1alpha1", &["RuntimeClass"]),
+    ("policy/v1beta1", &["PodDisruptionBudget"]),
+    ("rbac.authorization.k8s.io/v1alpha1", &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]),
+    ("rbac.authorization.k8s.io/v1beta1", &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]),
+    ("scheduling.k8s.io/v1beta1", &["PriorityClass"]),
+    (
+        "storage.k8s.io/v1beta1",
+        &[
+            "CSIDriver",
+            "CSINode",
+            "CSIStorageCapacity",
+            "StorageClass",
+            "VolumeAttachment",
+            "VolumeAttributesClass",
+        ],
+    ),
+];
+
+/// Whether a kind of another version is the same one: of the same group, or of one that the kind moved from.
+fn is_same(api_version: &str, given: &str, kind: &str) -> bool {
+    let known = FORMER.iter().any(|(version, kinds)| *version == given && kinds.contains(&kind))
+        || schema().kind(given, kind).is_some();
+    let group = |version: &str| version.split_once('/').map_or(String::new(), |(group, _)| group.to_owned());
+    let (here, there) = (group(api_version), group(given));
+    let moved = there == "extensions" && matches!(here.as_str(), "apps" | "networking.k8s.io");
+    let events = kind == "Event" && (here.is_empty() || there.is_empty());
+    known && (here == there || moved || events)
 }
 
 /// What a kind is told that is not the one wanted.

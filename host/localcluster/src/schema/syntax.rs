@@ -8,6 +8,9 @@ pub fn go_error(error: &serde_json::Error, body: &[u8]) -> String {
         Category::Eof => "unexpected end of JSON input".into(),
         Category::Syntax => {
             let at = offset(error, body);
+            if let Some(text) = broken_literal(body, at) {
+                return text;
+            }
             match std::str::from_utf8(&body[at.min(body.len())..]).ok().and_then(|s| s.chars().next()) {
                 Some(c) => {
                     let where_ = place(body, at);
@@ -57,6 +60,27 @@ fn quote(c: char) -> String {
         '"' => "'\"'".into(),
         c => format!("'{}'", c.escape_default()),
     }
+}
+
+/// What Go says of `true`, `false` and `null` with a wrong letter; `at` is in them.
+fn broken_literal(body: &[u8], at: usize) -> Option<String> {
+    let at = at.min(body.len().saturating_sub(1));
+    let letters = body[..=at].iter().rev().take_while(|b| b.is_ascii_lowercase()).count();
+    let start = (at + 1).saturating_sub(letters.max(1));
+    ["true", "false", "null"].iter().find_map(|literal| {
+        let sent = &body[start.min(body.len())..];
+        if sent.first()? != literal.as_bytes().first()? {
+            return None;
+        }
+        let right = literal.bytes().zip(sent).take_while(|(a, b)| a == *b).count();
+        let expected = literal.as_bytes().get(right)?;
+        let found = std::str::from_utf8(sent.get(right..)?).ok()?.chars().next()?;
+        Some(format!(
+            "invalid character {} in literal {literal} (expecting {})",
+            quote(found),
+            quote(char::from(*expected))
+        ))
+    })
 }
 
 /// What Go was looking for, as far as the text before tells.

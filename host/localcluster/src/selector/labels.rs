@@ -164,7 +164,7 @@ impl Parser {
             other => return Err(format!("found '{}', expected: identifier", other.text())),
         };
         if let Some(message) = names::qualified_name(&key).into_iter().next() {
-            return Err(format!("key: Invalid value: {key:?}: {message}"));
+            return Err(format!("<nil>: Invalid value: {key:?}: {message}"));
         }
         if matches!(self.peek(), Token::End | Token::Symbol(",")) {
             let operator = if negated { Operator::DoesNotExist } else { Operator::Exists };

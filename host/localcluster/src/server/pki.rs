@@ -130,6 +130,11 @@ impl Pki {
         })
     }
 
+    /// The certificate of the authority that signs clients' certificates.
+    pub fn authority(&self) -> &str {
+        &self.ca
+    }
+
     /// The server's side of TLS; clients may show a certificate of ours.
     pub fn acceptor(&self) -> Result<TlsAcceptor, PkiError> {
         let unusable = |reason: String| PkiError::Unusable { path: self.dir.clone(), reason };

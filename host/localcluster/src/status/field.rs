@@ -138,7 +138,8 @@ impl FieldError {
 
     /// More items than allowed.
     pub fn too_many(field: impl Into<String>, actual: usize, max: usize) -> Self {
-        let detail = format!("must have at most {max} items");
+        let items = if max == 1 { "item" } else { "items" };
+        let detail = format!("must have at most {max} {items}");
         Self::valued(FieldReason::TooMany, field, &json!(actual), &detail)
     }
 

@@ -99,7 +99,7 @@ fn parse(patch: &[u8], validation: FieldValidation) -> Result<(Value, Vec<String
         Value::Object(_) => Ok((value, read.repeated)),
         Value::Null => Ok((json!({}), read.repeated)),
         other => Err(refuse(format!(
-            "error unmarshaling JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
             go::json_type(&other)
         ))),
     }
