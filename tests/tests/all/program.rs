@@ -72,6 +72,8 @@ fn the_demo_says_where_it_is_publishes_its_authority_and_ends_cleanly() -> anyho
     let client = client.certificate(&dir.path().join("pki/admin"))?;
     let metrics = tokio::runtime::Runtime::new()?.block_on(client.get("/metrics", None))?;
     ensure!(metrics.status == 200 && metrics.body.contains("workqueue_depth"), "{metrics:?}");
+    let feature = "kubernetes_feature_enabled{name=\"APIServerIdentity\",stage=\"BETA\"} 1\n";
+    ensure!(metrics.body.contains(feature), "{metrics:?}");
     let own = std::fs::read_to_string(dir.path().join("pki/ca.crt"))?;
     ensure!(published.trim() == own.trim(), "another authority is published");
     ensure!(interrupt(child)? == Some(0), "an interrupt is a clean end");

@@ -77,6 +77,7 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     // Nobody else uses this API server: it needs no protection from us.
     let mut config = args.manager.config(kube, controllers_dir.clone(), options, 0.0, 0)?;
     config.operating.flags = rest.effective.clone();
+    config.operating.features = gates::features(&gates);
     // Another manager may be run against this cluster, to see how they hand over.
     config.election = election;
     let traces = traces::start(config.entropy.clone())?;

@@ -199,6 +199,7 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     // Held until the end: modules may look at it again.
     let (mut config, _authority) = args.config(options).await?;
     config.operating.flags = rest.effective.clone();
+    config.operating.features = gates::features(&gates);
     config.election = election;
     let status_address = args.manager.status_address(STATUS_ADDRESS)?;
     let controllers_dir = config.controllers_dir.clone();

@@ -36,7 +36,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use operating::Operating;
+pub use operating::{Feature, Operating};
 pub use options::Given;
 pub use oversight::Oversight;
 pub use rehearsal::{CanaryRule, Rollout};
@@ -220,6 +220,9 @@ impl Manager {
         let serving = &config.serving;
         let metrics =
             Metrics::with_labels(&server, serving.disabled_metrics.clone(), serving.allowed_labels.clone());
+        for Feature { name, stage, on } in &config.operating.features {
+            metrics.feature(name, stage, *on);
+        }
         let api =
             ApiClient::new(client, &user_agent("manager", &user_agent_end)).measured(metrics.client.clone());
         let sandbox = config.preview.clone().map(|preview| {

@@ -38,9 +38,23 @@ pub struct Operating {
     /// File of the authority in the API server's configuration, to be read
     /// again when it changes.
     pub authority: Option<PathBuf>,
+    /// Features that there are, for the metrics.
+    pub features: Vec<Feature>,
     /// The manager's own flags with the values they have, for
     /// [`Manager::configuration`].
     pub flags: Map<String, Value>,
+}
+
+/// A feature of Kubernetes, as `--feature-gates` has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Feature {
+    /// Its name.
+    pub name: String,
+    /// How far it has come, as metrics tell it: `ALPHA`, `BETA`, `DEPRECATED`, or
+    /// nothing once it is there for all.
+    pub stage: String,
+    /// Whether it is on.
+    pub on: bool,
 }
 
 impl Default for Operating {
@@ -52,6 +66,7 @@ impl Default for Operating {
             service_accounts: false,
             field_manager: None,
             authority: None,
+            features: Vec::new(),
             flags: Map::new(),
         }
     }

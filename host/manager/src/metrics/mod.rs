@@ -52,6 +52,7 @@ pub struct Metrics {
     controllers: controller::Controllers,
     guests: Arc<guest::Guests>,
     scrape: scrape::Gauges,
+    features: prometheus::IntGaugeVec,
     /// Scrapes one after the other: gauges of state are filled in for each.
     scraping: Mutex<()>,
 }
@@ -81,6 +82,11 @@ impl Metrics {
             controllers: controller::Controllers::new(&mut of),
             guests: Arc::new(guest::Guests::new(registry.clone(), &mut of)),
             scrape: scrape::Gauges::new(&mut of),
+            features: of.gauge(
+                "kubernetes_feature_enabled",
+                &["name", "stage"],
+                "[BETA] This metric records the data about the stage and enablement of a k8s feature.",
+            ),
             scraping: Mutex::default(),
             registry: registry.clone(),
         };
@@ -97,6 +103,12 @@ impl Metrics {
     /// The series of a controller.
     pub fn controller(&self, name: &str) -> ControllerSeries {
         self.controllers.get(name)
+    }
+
+    /// Whether a feature is on, and how far it has come: `ALPHA`, `BETA`,
+    /// `DEPRECATED` or, once it is there for all, nothing.
+    pub fn feature(&self, name: &str, stage: &str, on: bool) {
+        self.features.with_label_values(&[name, stage]).set(on.into());
     }
 
     /// What a controller measures by itself.

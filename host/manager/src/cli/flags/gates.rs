@@ -6,7 +6,11 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use coxswain::{contract::Manifest, goflag, manager::Given};
+use coxswain::{
+    contract::Manifest,
+    goflag,
+    manager::{Feature, Given},
+};
 
 /// Name of the flag, and of the option of modules that have gates.
 pub const FLAG: &str = "feature-gates";
@@ -57,6 +61,21 @@ fn find(name: &str) -> Option<(&'static str, bool, bool)> {
         }
         _ => None,
     })
+}
+
+/// All features, as given or as they are by default; those that only modules know as they were given.
+pub fn features(gates: &[Gate]) -> Vec<Feature> {
+    let given = |name: &str| gates.iter().rev().find(|gate| gate.name == name).map(|gate| gate.on);
+    let rows = TABLE.lines().filter(|line| !line.starts_with('#'));
+    let known = rows.filter_map(|row| {
+        let mut fields = row.split('\t');
+        let (name, stage, default) = (fields.next()?, fields.next()?, fields.next()?);
+        let stage = if stage == "ga" { String::new() } else { stage.to_uppercase() };
+        Some(Feature { name: name.to_owned(), stage, on: given(name).unwrap_or(default == "true") })
+    });
+    let of_modules = gates.iter().filter(|gate| find(&gate.name).is_none());
+    let own = of_modules.map(|gate| Feature { name: gate.name.clone(), stage: String::new(), on: gate.on });
+    known.chain(own).collect()
 }
 
 /// Gives the gates to the modules' options.
@@ -137,6 +156,20 @@ mod tests {
             assert!(error.contains(wanted), "{text}: {error}");
         }
         assert!(gates("APIServerTracing=true").is_ok());
+    }
+
+    #[test]
+    fn features_are_told_as_kubernetes_tells_them() {
+        let all = features(&gates("HPAScaleToZero=true,Own=false").unwrap());
+        let told = |name: &str| {
+            let one = all.iter().find(|one| one.name == name).unwrap();
+            (one.stage.as_str(), one.on)
+        };
+        assert_eq!(told("HPAScaleToZero"), ("ALPHA", true));
+        assert_eq!(told("APIServerIdentity"), ("BETA", true));
+        assert_eq!(told("APIServerTracing"), ("", true));
+        assert_eq!(told("Own"), ("", false));
+        assert!(all.len() > 200);
     }
 
     #[test]
