@@ -12,6 +12,7 @@ mod tests;
 
 use std::time::Duration;
 
+use coxswain_sdk::contract::{Measure, Occasion};
 use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PODS};
 use coxswain_sdk::volumes::{is_made_for, not_made_for, template_claim_name};
 use coxswain_sdk::{
@@ -25,6 +26,10 @@ const FAILED_BINDING: &str = "FailedBinding";
 
 /// After so long a claim that is in the way is reported again.
 const REMIND_AFTER: Duration = Duration::from_secs(1000);
+
+/// Claims that were asked for, under kube-controller-manager's names.
+const CREATES: &str = "ephemeral_volume_controller_create_total";
+const CREATE_FAILURES: &str = "ephemeral_volume_controller_create_failures_total";
 
 /// The controller.
 #[derive(Debug)]
@@ -41,6 +46,8 @@ impl Controller for EphemeralVolumeController {
             .concurrency(5, "concurrent-ephemeralvolume-syncs")
             .keys_indexed("pods", &[PODS], &["claim-template"])
             .queue("ephemeral_volume")
+            .counter(CREATES, &[], "[ALPHA] Number of PersistentVolumeClaim creation requests")
+            .counter(CREATE_FAILURES, &[], "[ALPHA] Number of PersistentVolumeClaim creation requests")
             .read_with::<Pod>(|read| read.index("claim-template", &[TEMPLATES]))
             .read::<Claim>()
             .write(PERSISTENT_VOLUME_CLAIMS, "", &["create"])
@@ -65,7 +72,14 @@ impl Controller for EphemeralVolumeController {
                     Ok(action) => {
                         let message =
                             format!("ephemeral volume {}: create PVC {name}: {{message}}", volume.name);
-                        plan.then(action.on_failure(about.warning(FAILED_BINDING, message)));
+                        // A tag of its own, so that each is counted by what became of it.
+                        let tag = format!("create {name}");
+                        let action = action.tag(&tag).on_failure(about.warning(FAILED_BINDING, message));
+                        plan.then(action);
+                        let refused = Occasion::Refused(tag.clone());
+                        plan.measure_if(Occasion::Done(tag), CREATES, &[], Measure::Number(1.0));
+                        plan.measure_if(refused.clone(), CREATES, &[], Measure::Number(1.0));
+                        plan.measure_if(refused, CREATE_FAILURES, &[], Measure::Number(1.0));
                         continue;
                     }
                     Err(trouble) => trouble.to_string(),
@@ -87,7 +101,7 @@ fn create(pod: &Pod, name: &str, template: &RawValue) -> Result<Action> {
     let owner = OwnerReference::controller(PODS, &meta.name, &meta.uid);
     let mut claim = source.volume_claim_template.claim(PERSISTENT_VOLUME_CLAIMS, &meta.namespace, owner);
     claim.metadata.name = Some(name);
-    Ok(Action::create(PERSISTENT_VOLUME_CLAIMS, &meta.namespace, name, &claim)?.tag("create"))
+    Ok(Action::create(PERSISTENT_VOLUME_CLAIMS, &meta.namespace, name, &claim)?)
 }
 
 coxswain_sdk::export!(EphemeralVolumeController);

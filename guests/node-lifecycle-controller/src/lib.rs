@@ -56,6 +56,11 @@ impl Controller for NodeLifecycleController {
             .queue("node_lifecycle_controller")
             .keys_single(MONITOR)
             .queue("node_lifecycle_controller")
+            .counter(
+                monitor::EVICTIONS,
+                &["zone"],
+                "[STABLE] Number of Node evictions that happened since current instance of NodeController started.",
+            )
             .read::<Node>()
             .read::<Lease>()
             .read_with::<Pod>(|read| read.index(pods::BY_NODE, &["spec.nodeName"]))

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use coxswain_sdk::contract::{Measure, Occasion};
 use coxswain_sdk::taints::{NO_EXECUTE, has};
 use coxswain_sdk::{About, Action, Ctx, Object, ObjectMeta, Plan, Query, Result, Step, Time};
 use serde_json::Map;
@@ -185,6 +186,9 @@ fn limiters(
     limiters
 }
 
+/// Counts nodes whose pods are evicted, under kube-controller-manager's name.
+pub const EVICTIONS: &str = "node_collector_evictions_total";
+
 fn evict_tag(zone: &str, node: &str) -> String {
     ["evict ", zone, " ", node].concat()
 }
@@ -231,7 +235,10 @@ fn evict(
         if limiter.pass(now) {
             let mut wanted = taints::follow(node, now);
             taints::put(&mut wanted, key, NO_EXECUTE, now);
-            writes.extend(node::patch(node, wanted, Map::new()).map(|write| write.tag(&tag)));
+            if let Some(write) = node::patch(node, wanted, Map::new()) {
+                writes.push(write.tag(&tag));
+                plan.measure_if(Occasion::Done(tag), EVICTIONS, &[&zone], Measure::Number(1.0));
+            }
         } else if let Some(chance) = limiter.next_chance() {
             plan.come_back(chance);
         }

@@ -28,12 +28,20 @@ pub struct TtlAfterFinished;
 
 impl Controller for TtlAfterFinished {
     fn declare() -> Declaration {
+        // 100 ms doubling to 27 minutes.
+        let buckets: Vec<f64> = (0..14).map(|n| 0.1 * f64::from(1 << n)).collect();
         Declaration::new("ttl-after-finished-controller")
             .alias("ttl-after-finished")
             .version(env!("CARGO_PKG_VERSION"))
             .concurrency(5, "concurrent-ttl-after-finished-syncs")
             .keys_indexed("jobs", &[JOBS], &[WITH_TTL])
             .queue("ttl_jobs_to_delete")
+            .histogram(
+                reconcile::DELETION,
+                &[],
+                &buckets,
+                "[ALPHA] The time it took to delete the job since it became eligible for deletion",
+            )
             .read_with::<Job>(|read| read.index(WITH_TTL, &["spec.ttlSecondsAfterFinished"]))
             .write(JOBS, "", &["delete"])
     }

@@ -2,11 +2,17 @@
 
 use std::time::Duration;
 
-use coxswain_sdk::contract::{Level, Propagation};
+use coxswain_sdk::contract::{Level, Measure, Occasion, Propagation};
 use coxswain_sdk::resource::JOBS;
 use coxswain_sdk::{Action, Ctx, Error, Plan, Result, Time, job};
 
 use crate::view::Job;
+
+/// Tag of the deletion.
+const DELETE: &str = "delete";
+
+/// How late Jobs are deleted, under kube-controller-manager's name.
+pub const DELETION: &str = "ttl_after_finished_controller_job_deletion_duration_seconds";
 
 /// Deletes the Job of the key, or comes back when that is due.
 pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
@@ -27,9 +33,11 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
             }
             plan.come_back(at);
         }
-        Fate::Expires { .. } => {
+        Fate::Expires { at, .. } => {
+            let late = ctx.now().since(at).as_secs_f64();
+            plan.measure_if(Occasion::Done(DELETE.to_owned()), DELETION, &[], Measure::Number(late));
             let delete = Action::delete(JOBS, namespace, name).propagation(Propagation::Foreground);
-            plan.then(delete.as_seen(&job).tag("delete"));
+            plan.then(delete.as_seen(&job).tag(DELETE));
         }
     }
     Ok(plan)

@@ -61,6 +61,9 @@ async fn what_was_put_off_to_a_time_comes_when_the_clock_is_set_past_it() -> any
         Ok(job.is_none_or(|job| job["metadata"]["deletionTimestamp"].is_string()))
     })
     .await?;
+    // An hour after it was due, which is what its controller measures.
+    let measured = "ttl_after_finished_controller_job_deletion_duration_seconds_sum 3";
+    bed.until(measured, LIMIT, async |bed| Ok(bed.manager.metrics_text().contains(measured))).await?;
     bed.stop().await;
     Ok(())
 }
