@@ -90,7 +90,8 @@ impl Loaded {
     }
 
     /// Calls the guest on a compute thread, one call at a time. `spent` is what
-    /// earlier rounds of the same reconcile took of its deadline.
+    /// earlier rounds of the same reconcile took of its deadline. None, and the
+    /// guest is not called, if it is not `wanted` any more when its turn comes.
     pub async fn call(
         self: &Arc<Self>,
         request: Request,
@@ -98,8 +99,12 @@ impl Loaded {
         spent: Duration,
         log: Arc<dyn LogSink>,
         compute: &Compute,
-    ) -> Called {
+        wanted: impl FnOnce() -> bool,
+    ) -> Option<Called> {
         let turn = self.turn.clone().lock_owned().await;
+        if !wanted() {
+            return None;
+        }
         let loaded = self.clone();
         let kept = request.clone();
         let call = move || {
@@ -107,13 +112,13 @@ impl Loaded {
             drop(turn);
             called
         };
-        match compute.run(call).await {
+        Some(match compute.run(call).await {
             Ok(called) => called,
             Err(error) => {
                 let text = format!("the host failed while it served the guest: {error}");
                 Called { result: Err(Fault::Trap(text)), spent: Duration::ZERO, reads: None, request: kept }
             }
-        }
+        })
     }
 
     fn call_blocking(

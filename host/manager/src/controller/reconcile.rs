@@ -75,7 +75,12 @@ impl Controller {
             let snapshot = followers.asked(&request, snapshot);
             let span =
                 Span::part("compute", || vec![attribute("module.hash", loaded.module.hash().to_owned())]);
-            let called = loaded.call(request, snapshot, spent, self.log.clone(), &self.shared.compute).await;
+            // What waits for its turn with a version that has been replaced is asked of the one in its place:
+            // the one before may be spinning.
+            let wanted = || Arc::ptr_eq(loaded, &self.version_for(key));
+            let called =
+                loaded.call(request, snapshot, spent, self.log.clone(), &self.shared.compute, wanted);
+            let Some(called) = called.await else { return self.superseded(spent) };
             span.set("outcome", recent::describe(&called.result));
             if let Err(fault) = &called.result {
                 span.fail(|| fault.to_string());
@@ -131,11 +136,7 @@ impl Controller {
                     drop(span);
                     request.answers.extend(answers);
                     if !Arc::ptr_eq(loaded, &self.version_for(key)) {
-                        self.series.reconciled("superseded", spent);
-                        return Settled {
-                            finished: Finished { at_once: true, ..Finished::default() },
-                            barriers: Vec::new(),
-                        };
+                        return self.superseded(spent);
                     }
                 }
                 Ok(Outcome::Retry(reason)) => {
@@ -255,6 +256,12 @@ impl Controller {
             forget,
         };
         Settled { finished, barriers: executed.barriers }
+    }
+
+    /// Another version has the key by now, which is asked at once.
+    fn superseded(&self, spent: Duration) -> Settled {
+        self.series.reconciled("superseded", spent);
+        Settled { finished: Finished { at_once: true, ..Finished::default() }, barriers: Vec::new() }
     }
 
     /// The module came to an outcome that can be taken.

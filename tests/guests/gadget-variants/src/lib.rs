@@ -64,6 +64,7 @@ impl Controller for GadgetController {
         let variant = variant();
         assert!(variant != "undeclared", "this version cannot say what it is");
         let declaration = Declaration::new("gadget-controller")
+            .alias("gadget")
             .version(&variant)
             .keys_objects("gadgets", &[GADGETS])
             .read::<Gadget>()

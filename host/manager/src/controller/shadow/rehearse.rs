@@ -99,8 +99,9 @@ impl Shadow {
             request.primary = snapshot.primary();
             request.resources = candidate.view.resources();
             let snapshot = Box::new(snapshot);
-            let called =
-                candidate.call(request, snapshot, spent, self.around.log.clone(), &self.compute).await;
+            let log = self.around.log.clone();
+            let called = candidate.call(request, snapshot, spent, log, &self.compute, || true).await;
+            let Some(called) = called else { return Err(Ended::Skip) };
             request = called.request;
             spent += called.spent;
             let waits = called.reads.as_ref().is_some_and(Reads::waits);
