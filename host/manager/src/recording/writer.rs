@@ -13,7 +13,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
-        mpsc::Receiver,
+        mpsc::{Receiver, RecvTimeoutError},
     },
     time::Duration,
 };
@@ -36,6 +36,9 @@ use crate::contract::{Manifest, ObjectRef, Outcome, Query, ResourceInfo};
 
 /// Uncompressed bytes that may gather before they are handed to the system.
 const BATCH: usize = 256 << 10;
+/// How long what was written may wait for that. A block for each reconcile would
+/// cost more than all else.
+const HANDED_OVER: Duration = Duration::from_millis(50);
 /// A list shorter than this stands where it was read.
 const SHORT_LIST: usize = 8;
 /// Refs of lists that are remembered for later ones to refer to.
@@ -121,19 +124,27 @@ impl Writer {
 
     /// Writes until told to stop.
     pub(super) fn run(mut self, messages: Receiver<Message>) {
-        'all: while let Ok(first) = messages.recv() {
-            let mut next = Some(first);
-            while let Some(message) = next {
-                if matches!(message, Message::Stop) {
-                    break 'all;
+        // When what was written is handed over, so that a kill loses none of it.
+        let mut due: Option<Instant> = None;
+        loop {
+            let next = match due {
+                None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(due) => messages.recv_timeout(due.saturating_duration_since(Instant::now())),
+            };
+            match next {
+                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(message) => {
+                    let size = message.size();
+                    self.take(message);
+                    self.shared.pending.fetch_sub(size, Ordering::AcqRel);
+                    due.get_or_insert_with(|| Instant::now() + HANDED_OVER);
                 }
-                let size = message.size();
-                self.take(message);
-                self.shared.pending.fetch_sub(size, Ordering::AcqRel);
-                next = messages.try_recv().ok();
+                Err(RecvTimeoutError::Timeout) => {}
             }
-            // Nothing waits: what was written is handed over, so that a kill loses none of it.
-            self.flush();
+            if due.is_some_and(|due| Instant::now() >= due) {
+                due = None;
+                self.flush();
+            }
         }
         self.drop_line();
         for segment in [self.before.take(), self.current.take()].into_iter().flatten() {
