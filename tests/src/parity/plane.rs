@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context;
 use coxswain_localcluster::{
     Cluster, ClusterConfig, InProcess,
     nodes::{Nodes, NodesConfig},

@@ -279,7 +279,12 @@ async fn a_guest_that_spins_holds_up_neither_the_end_nor_the_exit_code() -> anyh
     let definition = crd("mischiefs", "Mischief");
     create("customresourcedefinitions", "apiextensions.k8s.io/v1", "", &definition)?;
     let object = json!({"apiVersion": "test.example/v1", "kind": "Mischief", "metadata": {"name": "spin"}});
-    create("mischiefs", "test.example/v1", "default", &object)?;
+    // A definition is served a moment after it was made.
+    let begun = Instant::now();
+    while let Err(error) = create("mischiefs", "test.example/v1", "default", &object) {
+        ensure!(begun.elapsed() < LIMIT, "{error}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     let flags = ["--secure-port=0", "--limit=deadline=10m", "--controller-shutdown-timeout=1s"];
     let mut program = Program::run(dir.path(), "run", &cluster, &[(NAME, test_guest(NAME)?)], &flags)?;
     program.until_said("synced").await?;
