@@ -101,7 +101,8 @@ async fn each_signer_has_an_authority_of_its_own() -> anyhow::Result<()> {
     })
     .await?;
     let api = bed.api();
-    for (name, _, signer, usages) in SIGNERS {
+    // Requests of the legacy signer are from times before v1, which lets nobody make any.
+    for (name, _, signer, usages) in SIGNERS.into_iter().filter(|(name, ..)| *name != "unknown") {
         let request = serving_client::request(matches!(name, "serving" | "node"), name == "serving")?;
         let object = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
             "metadata": {"name": name}, "spec": {"signerName": signer, "usages": usages,
