@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::field_path;
-use crate::expression::mistake;
+use crate::expression::{Kind, kind_of};
 use crate::kinds::value::{empty, flag, items, text};
 use crate::status::{FieldError, FieldReason};
 
@@ -177,7 +177,26 @@ fn validations(out: &mut Vec<FieldError>, rules: &mut Vec<FieldError>, schema: &
             if text.trim().is_empty() {
                 continue;
             }
-            if let Some(mistake) = mistake(text) {
+            let own = match schema["type"].as_str() {
+                // Texts of some formats are times and the like.
+                Some("string") if schema["format"].is_null() => Kind::Text,
+                Some("boolean") => Kind::Bool,
+                Some("array") => Kind::List(Box::new(Kind::Unknown)),
+                _ => Kind::Unknown,
+            };
+            let names = [
+                ("self", own.clone()),
+                ("oldSelf", if rule["optionalOldSelf"] == true { Kind::Unknown } else { own }),
+            ];
+            let mistake = match (kind_of(text, &names), key) {
+                (Err(mistake), _) => Some(mistake),
+                (Ok(Kind::Unknown), _) | (Ok(Kind::Bool), "rule") | (Ok(Kind::Text), "messageExpression") => {
+                    None
+                }
+                (Ok(_), "rule") => Some("cel expression must evaluate to a bool".to_owned()),
+                (Ok(_), _) => Some("messageExpression must evaluate to a string".to_owned()),
+            };
+            if let Some(mistake) = mistake {
                 let shown = shown_rule(rule);
                 let message = format!("Invalid value: {shown}: {mistake}");
                 rules.push(FieldError::raw(FieldReason::Invalid, at(key), message));

@@ -4,6 +4,7 @@
 //! of the real server.
 
 mod addresses;
+mod check;
 mod formats;
 mod functions;
 mod versions;
@@ -13,6 +14,8 @@ use std::sync::{Arc, LazyLock};
 
 use cel::{Context, Env, ExecutionError, Program};
 use serde_json::Value;
+
+pub(crate) use check::Kind;
 
 /// The standard library and what Kubernetes adds of the common extensions.
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
@@ -88,9 +91,28 @@ fn compile(text: &str) -> Result<Program, String> {
     ENVIRONMENT.compile(text).map_err(|error| format!("compilation failed: {}", said(error)))
 }
 
-/// What is wrong with an expression as it is written, if anything.
-pub(crate) fn mistake(text: &str) -> Option<String> {
-    compile(text).err()
+/// What an expression of these variables comes to, or what is wrong with it.
+pub(crate) fn kind_of(text: &str, variables: &[(&str, Kind)]) -> Result<Kind, String> {
+    let program = compile(text)?;
+    check::check(&program, variables).map_err(|error| format!("compilation failed: {error}"))
+}
+
+/// What is wrong with an expression of these variables as it is written, if anything. Of `wanted` types it is to be one.
+pub(crate) fn mistake(text: &str, variables: &[(&str, Kind)], wanted: &[Kind]) -> Option<String> {
+    let found = match kind_of(text, variables) {
+        Ok(found) => found,
+        Err(error) => return Some(error),
+    };
+    if wanted.is_empty() || found == Kind::Unknown || wanted.contains(&found) {
+        return None;
+    }
+    Some(match wanted {
+        [one] => format!("must evaluate to {one} but got {found}"),
+        several => {
+            let several: Vec<String> = several.iter().map(ToString::to_string).collect();
+            format!("must evaluate to one of [{}] but got {found}", several.join(" "))
+        }
+    })
 }
 
 fn words(error: &ExecutionError) -> String {

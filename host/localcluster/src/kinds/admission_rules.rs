@@ -8,7 +8,7 @@ use super::pod_validation::label_selector;
 use super::value::{empty, items, text};
 use super::volume_sources::known;
 use super::webhooks::client_config;
-use crate::expression::mistake;
+use crate::expression::{Kind, mistake};
 use crate::status::FieldError;
 
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -63,7 +63,7 @@ fn webhook(out: &mut Vec<FieldError>, hook: &Value, here: &str) {
     }
     client_config(out, &hook["clientConfig"], &at("clientConfig"));
     review_versions(out, hook, &at("admissionReviewVersions"));
-    conditions(out, hook, &at("matchConditions"));
+    conditions(out, hook, &at("matchConditions"), false);
     known(out, &hook["reinvocationPolicy"], &at("reinvocationPolicy"), &["IfNeeded", "Never"]);
 }
 
@@ -160,29 +160,55 @@ fn resources(out: &mut Vec<FieldError>, rule: &Value, here: &str) {
     }
 }
 
-/// An expression that there is, and that can be read.
-fn expression(out: &mut Vec<FieldError>, value: &Value, key: &str, field: &str, missing: &str) {
+/// What expressions of a webhook or a policy may name; only a policy has variables, only some have parameters.
+fn names_for(of: &Value, policy: bool) -> Vec<(&'static str, Kind)> {
+    let mut out = vec![
+        ("object", Kind::Dyn),
+        ("oldObject", Kind::Dyn),
+        ("request", Kind::Unknown),
+        ("namespaceObject", Kind::Unknown),
+        ("authorizer", Kind::Unknown),
+    ];
+    if policy {
+        out.push(("variables", Kind::Unknown));
+    }
+    if policy && !of["paramKind"].is_null() {
+        out.push(("params", Kind::Dyn));
+    }
+    out
+}
+
+/// An expression that there is, that can be read and that comes to what is wanted of it.
+fn expression(
+    out: &mut Vec<FieldError>,
+    (value, key): (&Value, &str),
+    field: &str,
+    missing: &str,
+    (names, wanted): (&[(&'static str, Kind)], &[Kind]),
+) {
     let source = text(value, key);
     if source.trim().is_empty() {
         out.push(FieldError::required(field, missing));
-    } else if let Some(detail) = mistake(source) {
+    } else if let Some(detail) = mistake(source, names, wanted) {
         out.push(FieldError::invalid(field, &json!(source), &detail));
     }
 }
 
-fn conditions(out: &mut Vec<FieldError>, of: &Value, path: &str) {
+fn conditions(out: &mut Vec<FieldError>, of: &Value, path: &str, policy: bool) {
+    let known = names_for(of, policy);
     let all = items(of, "matchConditions");
     if all.len() > MAX_CONDITIONS {
         out.push(FieldError::too_many(path, all.len(), MAX_CONDITIONS));
     }
     for (i, condition) in all.iter().enumerate() {
         let here = format!("{path}[{i}]");
-        expression(out, condition, "expression", &format!("{here}.expression"), "");
+        let rule = (known.as_slice(), [Kind::Bool].as_slice());
+        expression(out, (condition, "expression"), &format!("{here}.expression"), "", rule);
         let (name, field) = (text(condition, "name"), format!("{here}.name"));
         if name.is_empty() {
             out.push(FieldError::required(&field, ""));
         } else {
-            invalid_all(out, &field, &json!(name), names::qualified_name(name));
+            invalid_all(out, &field, &json!(name), super::names::qualified_name(name));
             if all[..i].iter().any(|other| text(other, "name") == name) {
                 out.push(FieldError::duplicate(field, &json!(name)));
             }
@@ -219,13 +245,16 @@ pub(super) fn policy(object: &Value) -> Vec<FieldError> {
             out.push(FieldError::required(format!("spec.{key}"), detail));
         }
     }
+    let names = names_for(spec, true);
     for (i, validation) in validations.iter().enumerate() {
         let at = |key: &str| format!("spec.validations[{i}].{key}");
-        expression(&mut out, validation, "expression", &at("expression"), "expression is not specified");
+        let (whole, missing) = ((validation, "expression"), "expression is not specified");
+        expression(&mut out, whole, &at("expression"), missing, (&names, &[Kind::Bool]));
         let source = text(validation, "messageExpression");
         if !source.is_empty() {
             let missing = "must be non-empty if specified";
-            expression(&mut out, validation, "messageExpression", &at("messageExpression"), missing);
+            let whole = (validation, "messageExpression");
+            expression(&mut out, whole, &at("messageExpression"), missing, (&names, &[Kind::Text]));
         }
         let message = text(validation, "message");
         if !message.is_empty() && message.trim().is_empty() {
@@ -242,13 +271,14 @@ pub(super) fn policy(object: &Value) -> Vec<FieldError> {
     for (i, annotation) in annotations.iter().enumerate() {
         let at = |key: &str| format!("spec.auditAnnotations[{i}].{key}");
         let key = text(annotation, "key");
-        let whole = format!("{owner}/{key}");
-        invalid_all(&mut out, &at("key"), &json!(whole), names::qualified_name(&whole));
+        let named = format!("{owner}/{key}");
+        invalid_all(&mut out, &at("key"), &json!(named), super::names::qualified_name(&named));
         if annotations[..i].iter().any(|other| text(other, "key") == key) {
             out.push(FieldError::duplicate(at("key"), &json!(key)));
         }
         let missing = "valueExpression is not specified";
-        expression(&mut out, annotation, "valueExpression", &at("valueExpression"), missing);
+        let (whole, wanted) = ((annotation, "valueExpression"), [Kind::Text, Kind::Null]);
+        expression(&mut out, whole, &at("valueExpression"), missing, (&names, &wanted));
     }
     out
 }
@@ -291,11 +321,12 @@ fn policy_head(out: &mut Vec<FieldError>, spec: &Value) {
     } else {
         match_resources(out, &spec["matchConstraints"], "spec.matchConstraints", true);
     }
-    conditions(out, spec, "spec.matchConditions");
+    conditions(out, spec, "spec.matchConditions", true);
 }
 
 fn variables(out: &mut Vec<FieldError>, spec: &Value) {
     let all = items(spec, "variables");
+    let names = names_for(spec, true);
     for (i, variable) in all.iter().enumerate() {
         let at = |key: &str| format!("spec.variables[{i}].{key}");
         let name = text(variable, "name");
@@ -304,7 +335,8 @@ fn variables(out: &mut Vec<FieldError>, spec: &Value) {
         } else if all[..i].iter().any(|other| text(other, "name") == name) {
             out.push(FieldError::duplicate(at("name"), &json!(name)));
         }
-        expression(out, variable, "expression", &at("expression"), "expression is not specified");
+        let (whole, missing) = ((variable, "expression"), "expression is not specified");
+        expression(out, whole, &at("expression"), missing, (&names, &[]));
     }
 }
 

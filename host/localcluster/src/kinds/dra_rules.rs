@@ -7,7 +7,7 @@ use super::meta::{immutable, invalid_all, labels};
 use super::names;
 use super::value::{empty, entries, flag, int, items, text};
 use super::volume_sources::known;
-use crate::expression::mistake;
+use crate::expression::{Kind, kind_of};
 use crate::status::{FieldError, FieldReason};
 
 const IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
@@ -147,7 +147,12 @@ fn selectors(out: &mut Vec<FieldError>, of: &Value, path: &str) {
             continue;
         }
         let source = text(&selector["cel"], "expression");
-        if let Some(detail) = mistake(source) {
+        let detail = match kind_of(source, &[("device", Kind::Unknown)]) {
+            Ok(Kind::Bool | Kind::Dyn | Kind::Unknown) => None,
+            Ok(other) => Some(format!("must evaluate to bool or the unknown type, not {other}")),
+            Err(mistake) => Some(mistake),
+        };
+        if let Some(detail) = detail {
             out.push(FieldError::invalid(format!("{field}.expression"), &json!(source), &detail));
         }
     }
