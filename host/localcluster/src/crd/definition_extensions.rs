@@ -207,7 +207,7 @@ fn validations(out: &mut Vec<FieldError>, rules: &mut Vec<FieldError>, schema: &
 
 /// A rule as Go encodes the internal type, which has no JSON names.
 fn shown_rule(rule: &Value) -> String {
-    format!(
+    let shown = format!(
         "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\"OptionalOldSelf\":{}}}",
         json!(text(rule, "rule")),
         json!(text(rule, "message")),
@@ -215,5 +215,7 @@ fn shown_rule(rule: &Value) -> String {
         rule["reason"],
         json!(text(rule, "fieldPath")),
         rule["optionalOldSelf"],
-    )
+    );
+    // As Go writes JSON.
+    shown.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }

@@ -268,7 +268,9 @@ fn request(out: &mut Vec<FieldError>, encoded: &str) {
     let pem = String::from_utf8_lossy(&raw);
     if !pem.contains("-----BEGIN CERTIFICATE REQUEST-----") {
         let detail = "PEM block type must be CERTIFICATE REQUEST";
-        out.push(FieldError::invalid("spec.request", &json!(encoded), detail));
+        // No bytes at all are null in Go.
+        let shown = if encoded.is_empty() { Value::Null } else { json!(encoded) };
+        out.push(FieldError::invalid("spec.request", &shown, detail));
     }
 }
 
