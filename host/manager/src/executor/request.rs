@@ -11,6 +11,7 @@ use http::Method;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
+use super::send::{METADATA, METADATA_LIST};
 use crate::{
     api::{collection_path, object_path, query_escape},
     contract::{Action, GroupResource, PatchKind, Propagation, Verb},
@@ -33,6 +34,8 @@ pub(super) struct WriteRequest {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) content_type: &'static str,
+    /// What the answer should be.
+    pub(super) accept: &'static str,
     pub(super) body: Bytes,
 }
 
@@ -139,8 +142,19 @@ impl Maker<'_> {
             method,
             path: if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) },
             content_type,
+            accept: accept(action),
             body: serde_json::to_vec(&body)?.into(),
         })
+    }
+}
+
+/// What settles an action is metadata; of an object that may be on its way out, `spec.finalizers` too, so the answer to
+/// a change has to be whole. It also has to where a subresource is of another kind, which need not have metadata.
+fn accept(action: &Action) -> &'static str {
+    match &action.verb {
+        Verb::DeleteCollection(_) => METADATA_LIST,
+        Verb::Create(_) | Verb::Delete(_) if action.subresource.is_empty() => METADATA,
+        _ => "application/json",
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) fn pause(attempt: u32) -> Duration {
 impl Executor {
     /// Sends a write.
     pub(super) async fn send_write(&self, request: &WriteRequest, gate: &dyn WriteGate) -> Reply {
-        let headers = [(header::CONTENT_TYPE, request.content_type), (header::ACCEPT, "application/json")];
+        let headers = [(header::CONTENT_TYPE, request.content_type), (header::ACCEPT, request.accept)];
         let mut waits = 0;
         loop {
             self.shared.limited(&request.method, self.shared.limiter.write()).await;

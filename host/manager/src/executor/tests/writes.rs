@@ -24,6 +24,36 @@ fn gone(kit: &Kit, uid: &str, or_deleting: bool) -> Barrier {
     }
 }
 
+/// Only the answer to a change has to be whole: an object may be on its way out, held by finalizers in its spec.
+#[tokio::test(start_paused = true)]
+async fn answers_are_no_larger_than_they_have_to_be() {
+    let collection = Verb::DeleteCollection(CollectionOptions {
+        labels: "app=web".into(),
+        fields: String::new(),
+        propagation: None,
+        grace_seconds: None,
+    });
+    let cases = [
+        (create(json!({"name": "a"})), "", "as=PartialObjectMetadata;"),
+        (create(json!({"name": "a"})), "eviction", "application/json"),
+        (delete(), "", "as=PartialObjectMetadata;"),
+        (collection, "", "as=PartialObjectMetadataList;"),
+        (patch(PatchKind::Merge, json!({"spec": {}})), "", "application/json"),
+        (patch(PatchKind::Merge, json!({"status": {}})), "status", "application/json"),
+    ];
+    for (verb, subresource, accept) in cases {
+        let kit = Kit::new(|_| ok(thing("a", "u", 8)));
+        kit.cache.put(1, "a", "u", 7);
+        let about = format!("{verb:?} {subresource}");
+        let name = if matches!(verb, Verb::DeleteCollection(_)) { "" } else { "a" };
+        kit.act(Action { subresource: subresource.into(), name: name.into(), ..kit.action("a", verb) }).await;
+        let asked = kit.asked.lock()[0].accept.clone();
+        let whole = !asked.contains("as=");
+        assert!(asked.contains(accept) && whole == (accept == "application/json"), "{about}: {asked}");
+        assert!(asked.ends_with("application/json"), "{about}: a server may know nothing but whole objects");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn patches_carry_their_precondition() {
     let cases = [
