@@ -3,18 +3,18 @@
 //! The cluster runs in this process, the manager in one of its own, so that its
 //! CPU time and memory are its alone. Figures are printed, not judged.
 
-use std::{
-    path::Path,
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::ensure;
 use coxswain_localcluster::{
     Cluster, ClusterConfig, InProcess, Target,
     nodes::{Nodes, NodesConfig},
 };
-use coxswain_tests::{built_controllers, built_program, deployment, text};
+use coxswain_tests::{
+    deployment,
+    measured::{Manager, until},
+    text,
+};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -26,67 +26,6 @@ const DEPENDENTS: usize = 5_000;
 const THREE: &str = "deployment-controller,replicaset-controller,garbage-collector-controller";
 /// After this, the manager has let go of what only its start needs.
 const IDLE: Duration = Duration::from_secs(8);
-const PATIENCE: Duration = Duration::from_secs(300);
-
-/// The manager's process.
-struct Manager(Child);
-
-impl Manager {
-    /// With all controllers, or those that a `--controllers` names.
-    fn start(kubeconfig: &Path, controllers: &str) -> anyhow::Result<Self> {
-        let program = built_program();
-        let child = Command::new(&program)
-            .args(["run", "--kube-api-qps=0", "--status-address=off", "--kubeconfig"])
-            .arg(kubeconfig)
-            .arg("--controllers-dir")
-            .arg(built_controllers())
-            .arg(format!("--controllers={controllers}"))
-            .env("RUST_LOG", "warn")
-            .stdout(Stdio::null())
-            .spawn()
-            .with_context(|| format!("{} does not start; build it with `make build`", program.display()))?;
-        Ok(Self(child))
-    }
-
-    fn proc(&self, file: &str) -> anyhow::Result<String> {
-        Ok(std::fs::read_to_string(format!("/proc/{}/{file}", self.0.id()))?)
-    }
-
-    /// CPU seconds so far, of the process alone.
-    fn cpu(&self) -> anyhow::Result<f64> {
-        let stat = self.proc("stat")?;
-        let after_name = stat.rsplit_once(") ").context("/proc/PID/stat")?.1;
-        let fields: Vec<&str> = after_name.split(' ').collect();
-        let ticks: f64 = fields[11].parse::<f64>()? + fields[12].parse::<f64>()?;
-        Ok(ticks / 100.0)
-    }
-
-    /// A line of `/proc/PID/status`, in MB.
-    fn memory(&self, what: &str) -> anyhow::Result<f64> {
-        let status = self.proc("status")?;
-        let line = status.lines().find(|line| line.starts_with(what)).context("/proc/PID/status")?;
-        let kilobytes: f64 = line.split_whitespace().nth(1).context("no figure")?.parse()?;
-        Ok(kilobytes / 1024.0)
-    }
-}
-
-impl Drop for Manager {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-async fn until(what: &str, mut holds: impl FnMut() -> bool) -> anyhow::Result<Duration> {
-    let start = Instant::now();
-    while !holds() {
-        if start.elapsed() > PATIENCE {
-            bail!("after {PATIENCE:?} still not: {what}");
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    Ok(start.elapsed())
-}
 
 fn main() -> anyhow::Result<()> {
     // `cargo test --benches` only wants to know that it builds and starts.

@@ -4,6 +4,7 @@ pub mod apiconf;
 pub mod asking;
 pub mod client;
 pub mod conformance;
+pub mod measured;
 pub mod ordered;
 pub mod parity;
 

@@ -101,7 +101,7 @@ fn create(pod: &Pod, name: &str, template: &RawValue) -> Result<Action> {
     let owner = OwnerReference::controller(PODS, &meta.name, &meta.uid);
     let mut claim = source.volume_claim_template.claim(PERSISTENT_VOLUME_CLAIMS, &meta.namespace, owner);
     claim.metadata.name = Some(name);
-    Ok(Action::create(PERSISTENT_VOLUME_CLAIMS, &meta.namespace, name, &claim)?)
+    Action::create(PERSISTENT_VOLUME_CLAIMS, &meta.namespace, name, &claim)
 }
 
 coxswain_sdk::export!(EphemeralVolumeController);

@@ -7,7 +7,9 @@ use coxswain::{
     manager::Manager,
     serving::{self, Check, Serving},
 };
-use coxswain_localcluster::{AuthorizationMode, Cluster, ClusterConfig, InProcess, Target, faults::Rule};
+use coxswain_localcluster::{
+    AuthorizationMode, Cluster, ClusterConfig, InProcess, Target, faults::Rule, patch::PatchType,
+};
 use coxswain_tests::{LIMIT, module, start_manager_with};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -177,7 +179,7 @@ async fn who_asks_gets_what_the_api_server_says_they_may() -> anyhow::Result<()>
 async fn a_proxy_speaks_for_others_if_the_cluster_says_so() -> anyhow::Result<()> {
     let endpoints = Endpoints::start(|serving, _| serving.client_ca_file = None).await?;
     let front = crate::serving_client::authority("front-proxy-ca")?;
-    let published = json!({"metadata": {"name": "extension-apiserver-authentication"}, "data": {
+    let published = json!({"data": {
         "client-ca-file": std::fs::read_to_string(endpoints.dir.path().join("cluster/pki/ca.crt"))?,
         "requestheader-client-ca-file": front.pem,
         "requestheader-allowed-names": r#"["front-proxy-client"]"#,
@@ -185,7 +187,10 @@ async fn a_proxy_speaks_for_others_if_the_cluster_says_so() -> anyhow::Result<()
         "requestheader-group-headers": r#"["X-Remote-Group"]"#,
         "requestheader-extra-headers-prefix": r#"["X-Remote-Extra-"]"#,
     }});
-    endpoints.create("v1", "configmaps", "kube-system", &published)?;
+    let target = Target::new("v1", "configmaps").in_namespace("kube-system");
+    let target = target.named("extension-apiserver-authentication");
+    let patched = endpoints.api().patch(&target, PatchType::Merge, &published);
+    patched.map_err(|s| anyhow::anyhow!(s.message))?;
     let proxy = endpoints.client().signed_by(&front, "front-proxy-client")?;
     let other = endpoints.client().signed_by(&front, "somebody-else")?;
     let headers = [("X-Remote-User", "ann"), ("X-Remote-Group", "system:masters")];

@@ -1,0 +1,92 @@
+//! What the manager costs as a process of its own, for benchmarks.
+
+use std::{
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+
+use crate::{built_controllers, built_program};
+
+/// How long a benchmark waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The manager's process.
+#[derive(Debug)]
+pub struct Manager(Child);
+
+impl Manager {
+    /// With all controllers, or those that a `--controllers` names.
+    ///
+    /// # Errors
+    ///
+    /// It does not start.
+    pub fn start(kubeconfig: &Path, controllers: &str) -> anyhow::Result<Self> {
+        let program = built_program();
+        let child = Command::new(&program)
+            .args(["run", "--kube-api-qps=0", "--status-address=off", "--kubeconfig"])
+            .arg(kubeconfig)
+            .arg("--controllers-dir")
+            .arg(built_controllers())
+            .arg(format!("--controllers={controllers}"))
+            .env("RUST_LOG", "warn")
+            .stdout(Stdio::null())
+            .spawn()
+            .with_context(|| format!("{} does not start; build it with `make build`", program.display()))?;
+        Ok(Self(child))
+    }
+
+    fn proc(&self, file: &str) -> anyhow::Result<String> {
+        Ok(std::fs::read_to_string(format!("/proc/{}/{file}", self.0.id()))?)
+    }
+
+    /// CPU seconds so far, of the process alone.
+    ///
+    /// # Errors
+    ///
+    /// The process is gone, or this is no Linux.
+    pub fn cpu(&self) -> anyhow::Result<f64> {
+        let stat = self.proc("stat")?;
+        let after_name = stat.rsplit_once(") ").context("/proc/PID/stat")?.1;
+        let fields: Vec<&str> = after_name.split(' ').collect();
+        let ticks: f64 = fields[11].parse::<f64>()? + fields[12].parse::<f64>()?;
+        Ok(ticks / 100.0)
+    }
+
+    /// A line of `/proc/PID/status`, in MB.
+    ///
+    /// # Errors
+    ///
+    /// The process is gone, or this is no Linux.
+    pub fn memory(&self, what: &str) -> anyhow::Result<f64> {
+        let status = self.proc("status")?;
+        let line = status.lines().find(|line| line.starts_with(what)).context("/proc/PID/status")?;
+        let kilobytes: f64 = line.split_whitespace().nth(1).context("no figure")?.parse()?;
+        Ok(kilobytes / 1024.0)
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until something holds; for how long that took.
+///
+/// # Errors
+///
+/// It never comes.
+pub async fn until(what: &str, mut holds: impl FnMut() -> bool) -> anyhow::Result<Duration> {
+    let start = Instant::now();
+    while !holds() {
+        if start.elapsed() > PATIENCE {
+            bail!("after {PATIENCE:?} still not: {what}");
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(start.elapsed())
+}
