@@ -27,6 +27,7 @@ use coxswain::{
 use coxswain_tests::{
     Bed, LIMIT,
     asking::{Silence, request},
+    measured::bench,
     modules,
 };
 use parking_lot::Mutex;
@@ -51,11 +52,7 @@ impl Wake for Due {
 }
 
 fn main() -> anyhow::Result<()> {
-    // `cargo test --benches` only wants to know that it builds and starts.
-    if !std::env::args().any(|arg| arg == "--bench") {
-        return Ok(());
-    }
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run())
+    bench(run())
 }
 
 async fn run() -> anyhow::Result<()> {

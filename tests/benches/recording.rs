@@ -13,9 +13,9 @@ use anyhow::Context;
 use coxswain::{
     api::ApiClient,
     clock::SystemClock,
-    contract::{GroupResource, Level, Outcome, Request, Scope, SyncState, Timestamp},
+    contract::{GroupResource, Outcome, Scope, SyncState},
     controller::{Compute, Loaded, Observer},
-    engine::{Engine, EngineConfig, LogSink},
+    engine::{Engine, EngineConfig},
     entropy::Entropy,
     events::EventRecorder,
     executor::{Executor, ExecutorConfig, SharedCache},
@@ -24,7 +24,11 @@ use coxswain::{
     registry::{Discovered, Registry},
     store::Store,
 };
-use coxswain_tests::module;
+use coxswain_tests::{
+    asking::{Silence, request},
+    measured::bench,
+    module,
+};
 use serde_json::{Value, json};
 
 /// How long each measurement takes.
@@ -36,12 +40,6 @@ struct Nobody;
 
 impl Wake for Nobody {
     fn wake(&self, _: &Key, _: Cause) {}
-}
-
-struct Silence;
-
-impl LogSink for Silence {
-    fn log(&self, _: Level, _: &str) {}
 }
 
 fn pod(n: usize) -> Value {
@@ -132,18 +130,7 @@ impl Bench {
     async fn reconcile(&self, observer: Option<&Arc<dyn Observer>>) -> anyhow::Result<()> {
         let mut follower = observer.and_then(|observer| observer.begin(&self.loaded, &self.key));
         let snapshot = self.loaded.view.snapshot(&self.key);
-        let request = Request {
-            key: (&self.key).into(),
-            primary: snapshot.primary(),
-            resources: self.loaded.view.resources(),
-            now: Timestamp { seconds: 1_800_000_000, millis: 0 },
-            seed: (1, 2),
-            state: None,
-            state_format: 1,
-            results: Vec::new(),
-            answers: Vec::new(),
-            options: Vec::new(),
-        };
+        let request = request(&self.loaded.view, &snapshot, &self.key, 1_800_000_000, &[]);
         let shown: Box<dyn coxswain::engine::SnapshotHost> = match &mut follower {
             None => Box::new(snapshot),
             Some(follower) => {
@@ -208,9 +195,5 @@ async fn measure() -> anyhow::Result<()> {
 }
 
 fn main() -> anyhow::Result<()> {
-    // `cargo test --benches` only wants to know that it builds and starts.
-    if !std::env::args().any(|arg| arg == "--bench") {
-        return Ok(());
-    }
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(measure())
+    bench(measure())
 }

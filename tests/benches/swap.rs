@@ -11,18 +11,14 @@ use std::{
 };
 
 use anyhow::ensure;
-use coxswain_tests::{Bed, deployment, module, modules, rebuilt, start_manager, text};
+use coxswain_tests::{Bed, deployment, measured::bench, module, modules, rebuilt, start_manager, text};
 
 const SWAPS: u64 = 30;
 const CONTROLLERS: &[&str] =
     &["deployment-controller", "replicaset-controller", "garbage-collector-controller"];
 
 fn main() -> anyhow::Result<()> {
-    // `cargo test --benches` only wants to know that it builds and starts.
-    if !std::env::args().any(|arg| arg == "--bench") {
-        return Ok(());
-    }
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+    bench(async {
         start().await?;
         swap().await
     })

@@ -12,7 +12,7 @@ use coxswain_localcluster::{
 };
 use coxswain_tests::{
     deployment,
-    measured::{Manager, until},
+    measured::{Manager, bench, until},
     text,
 };
 use serde_json::{Value, json};
@@ -28,11 +28,7 @@ const THREE: &str = "deployment-controller,replicaset-controller,garbage-collect
 const IDLE: Duration = Duration::from_secs(8);
 
 fn main() -> anyhow::Result<()> {
-    // `cargo test --benches` only wants to know that it builds and starts.
-    if !std::env::args().any(|arg| arg == "--bench") {
-        return Ok(());
-    }
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run())
+    bench(run())
 }
 
 async fn run() -> anyhow::Result<()> {
@@ -80,13 +76,13 @@ async fn scale_up(cluster: &Cluster) -> anyhow::Result<()> {
     create("first", 1)?;
     let start = Instant::now();
     let manager = Manager::start(cluster.kubeconfig_path(), THREE)?;
-    until("the first pod is ready", || ready("first", 1)).await?;
+    until("the first pod is ready", async || Ok(ready("first", 1))).await?;
     println!("manager: process start to the first pod ready: {:.2} s", start.elapsed().as_secs_f64());
     tokio::time::sleep(IDLE).await;
     println!("manager, idle with three controllers: {:.1} MB resident", manager.memory("VmRSS")?);
     let before = manager.cpu()?;
     create("web", PODS)?;
-    let wall = until("all pods are ready", || ready("web", PODS)).await?;
+    let wall = until("all pods are ready", async || Ok(ready("web", PODS))).await?;
     tokio::time::sleep(Duration::from_secs(1)).await;
     println!(
         "Deployment of {PODS} pods: {:.2} s of the manager's CPU, {:.1} s in all, {:.1} MB resident at most",
@@ -133,11 +129,11 @@ async fn collect(cluster: &Cluster) -> anyhow::Result<()> {
     let options = coxswain_localcluster::rest::options::DeleteOptions::default();
     api.delete(&target.named("doomed"), &options).map_err(|s| anyhow::anyhow!(s.message))?;
     let mut left = DEPENDENTS;
-    let wall = until("all dependents are gone", || {
+    let wall = until("all dependents are gone", async || {
         while left > 0 && api.get(&target.named(&format!("object-{}", left - 1))).is_err() {
             left -= 1;
         }
-        left == 0
+        Ok(left == 0)
     })
     .await?;
     println!(

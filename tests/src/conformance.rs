@@ -128,25 +128,21 @@ fn parity_trials(
     let scenarios = in_order(parity::read(&data.join("parity/scenarios"))?);
     let name = |scenario: &Scenario| format!("parity::{}::{}", scenario.family, scenario.name);
     let empty = |scenario: &Scenario| Trial::test(name(scenario), || Ok(()));
+    let without = read_listed(&data.join("parity/without-restarts.txt"), &scenarios)?;
+    let differing = read_listed(&data.join("parity/differing.txt"), &scenarios)?;
     let mut shown: Vec<Scenario> =
         scenarios.into_iter().filter(|s| !arguments.is_filtered_out(&empty(s))).collect();
     let seed = number(SEED)?.unwrap_or(1);
     let restarts = Restarts::from_environment(seed)?;
     if restarts.is_some() {
-        let without = restarts::read_without(&data.join("parity/without-restarts.txt"))?;
         let whole = shown.len();
-        shown.retain(|s| restarts::pointless(s).is_none() && !without.contains_key(&s.name));
+        shown.retain(|s| !restarts::are_pointless(s) && !without.contains_key(&s.name));
         println!("{} scenarios of {whole} are played with restarts", shown.len());
     }
     if let Some(many) = number(SAMPLE)? {
         shown = sample(shown, many as usize, seed);
     }
     let (waiting, played): (Vec<_>, Vec<_>) = shown.into_iter().partition(|s| !lacks(s).is_empty());
-    let differing = read_differing(&data.join("parity/differing.txt"))?;
-    for name in differing.keys() {
-        let golden = data.join("parity/golden").join(format!("{name}.json"));
-        anyhow::ensure!(golden.exists(), "differing.txt names {name:?}, and there is no such scenario");
-    }
     let again = Arc::new(Again::from_environment()?);
     let alone = {
         let (server, launcher, golden) = (server.clone(), launcher.clone(), data.join("parity/golden"));
@@ -252,19 +248,20 @@ impl Again {
     }
 }
 
-/// Scenarios in which we differ on purpose, each with how the lines of a
-/// verdict may begin: `NAME: START | START`, and a comment after `#`.
-fn read_differing(path: &Path) -> anyhow::Result<BTreeMap<String, Vec<String>>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+/// Scenarios that a file lists, each with what it says of it: `NAME: ONE | ANOTHER`, and a comment after `#`.
+fn read_listed(path: &Path, scenarios: &[Scenario]) -> anyhow::Result<BTreeMap<String, Vec<String>>> {
+    let file = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
     lines
         .filter(|line| !line.is_empty())
         .map(|line| {
-            let (name, starts) = line
-                .split_once(':')
-                .with_context(|| format!("differing.txt: expected NAME: START, got {line:?}"))?;
-            let starts = starts.split('|').map(|start| start.trim().to_owned()).collect();
-            Ok((name.trim().to_owned(), starts))
+            let (name, said) =
+                line.split_once(':').with_context(|| format!("{file}: expected NAME: TEXT, got {line:?}"))?;
+            let known = scenarios.iter().any(|scenario| scenario.name == name.trim());
+            anyhow::ensure!(known, "{file} names {name:?}, and there is no such scenario");
+            let said = said.split('|').map(|one| one.trim().to_owned()).collect();
+            Ok((name.trim().to_owned(), said))
         })
         .collect()
 }

@@ -7,6 +7,7 @@ pub mod conformance;
 pub mod measured;
 pub mod ordered;
 pub mod parity;
+pub mod program;
 
 use std::{
     collections::BTreeMap,

@@ -1,21 +1,21 @@
-//! What the manager costs as a process of its own, for benchmarks.
+//! Benchmarks: running them, and what the manager costs as a process of its own.
 
 use std::{
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
 
-use crate::{built_controllers, built_program};
+use crate::{built_controllers, built_program, program::Killed};
 
 /// How long a benchmark waits for what must come.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The manager's process.
 #[derive(Debug)]
-pub struct Manager(Child);
+pub struct Manager(Killed);
 
 impl Manager {
     /// With all controllers, or those that a `--controllers` names.
@@ -35,11 +35,7 @@ impl Manager {
             .stdout(Stdio::null())
             .spawn()
             .with_context(|| format!("{} does not start; build it with `make build`", program.display()))?;
-        Ok(Self(child))
-    }
-
-    fn proc(&self, file: &str) -> anyhow::Result<String> {
-        Ok(std::fs::read_to_string(format!("/proc/{}/{file}", self.0.id()))?)
+        Ok(Self(Killed(child)))
     }
 
     /// CPU seconds so far, of the process alone.
@@ -48,7 +44,7 @@ impl Manager {
     ///
     /// The process is gone, or this is no Linux.
     pub fn cpu(&self) -> anyhow::Result<f64> {
-        let stat = self.proc("stat")?;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
         let after_name = stat.rsplit_once(") ").context("/proc/PID/stat")?.1;
         let fields: Vec<&str> = after_name.split(' ').collect();
         let ticks: f64 = fields[11].parse::<f64>()? + fields[12].parse::<f64>()?;
@@ -61,17 +57,7 @@ impl Manager {
     ///
     /// The process is gone, or this is no Linux.
     pub fn memory(&self, what: &str) -> anyhow::Result<f64> {
-        let status = self.proc("status")?;
-        let line = status.lines().find(|line| line.starts_with(what)).context("/proc/PID/status")?;
-        let kilobytes: f64 = line.split_whitespace().nth(1).context("no figure")?.parse()?;
-        Ok(kilobytes / 1024.0)
-    }
-}
-
-impl Drop for Manager {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        Ok(self.0.memory(what)? as f64 / 1024.0)
     }
 }
 
@@ -80,13 +66,28 @@ impl Drop for Manager {
 /// # Errors
 ///
 /// It never comes.
-pub async fn until(what: &str, mut holds: impl FnMut() -> bool) -> anyhow::Result<Duration> {
+pub async fn until(
+    what: &str,
+    mut holds: impl AsyncFnMut() -> anyhow::Result<bool>,
+) -> anyhow::Result<Duration> {
     let start = Instant::now();
-    while !holds() {
+    while !holds().await? {
         if start.elapsed() > PATIENCE {
             bail!("after {PATIENCE:?} still not: {what}");
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     Ok(start.elapsed())
+}
+
+/// Runs a benchmark, unless this is `cargo test --benches`, which only wants to know that it builds and starts.
+///
+/// # Errors
+///
+/// Those of the benchmark.
+pub fn bench(run: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    if !std::env::args().any(|arg| arg == "--bench") {
+        return Ok(());
+    }
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run)
 }

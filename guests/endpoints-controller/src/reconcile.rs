@@ -21,23 +21,28 @@ const NAMESPACE_TERMINATING: &str = "namespace-terminating";
 /// One reconcile.
 pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     let Some(service) = ctx.primary::<Service>()? else { return gone(ctx) };
+    let mut plan = bring_about(ctx, &service)?;
+    gather(&mut plan, ctx.option_duration(BATCH)?);
+    Ok(plan)
+}
+
+/// What makes the Endpoints of a service those that it should have.
+fn bring_about(ctx: &Ctx<'_>, service: &Object<Service>) -> Result<Plan> {
     let mut plan = Plan::new();
-    let batch = ctx.option_duration(BATCH)?;
-    gather(&mut plan, batch);
     let Some(selector) = service.selector() else { return Ok(plan) };
     let meta = &service.metadata;
     let pods = ctx.list::<Pod>(Query::all().namespace(&meta.namespace).matching(&selector))?;
     let endpoints = ctx.get::<EndpointsObject>(&meta.namespace, &meta.name)?;
 
-    let refused = report_refusals(ctx, &service, endpoints.as_deref(), &mut plan);
+    let refused = report_refusals(ctx, service, endpoints.as_deref(), &mut plan);
     let in_vain = refused || ctx.state() == Some(NAMESPACE_TERMINATING);
     if refused && ctx.state() != Some(NAMESPACE_TERMINATING) {
         plan.keep(NAMESPACE_TERMINATING);
     }
 
-    let mut subsets = desired(&service, pods.iter().map(|pod| &**pod));
+    let mut subsets = desired(service, pods.iter().map(|pod| &**pod));
     let truncated = truncate(&mut subsets);
-    let labels = labels(&service);
+    let labels = labels(service);
     match endpoints {
         Some(endpoints) => {
             let same = mean_the_same(&endpoints.subsets, &subsets);
@@ -57,7 +62,6 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
             plan.then(create(meta, &subsets, &labels, &annotations)?);
         }
     }
-    gather(&mut plan, batch);
     Ok(plan)
 }
 

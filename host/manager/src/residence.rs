@@ -34,7 +34,9 @@ pub async fn keep_small(modules: impl Fn() -> Vec<Module>) -> ! {
 #[cfg(target_os = "linux")]
 pub fn release(held: &[Module]) {
     let program = std::fs::read_link("/proc/self/exe").unwrap_or_default();
-    let images: Vec<_> = held.iter().map(|module| module.image()).collect();
+    // The last page of an image is mapped as a whole.
+    let whole = |image: Range<usize>| image.start..image.end.next_multiple_of(rustix::param::page_size());
+    let images: Vec<_> = held.iter().map(|module| whole(module.image())).collect();
     for mapping in Mapping::all(&std::fs::read_to_string("/proc/self/smaps").unwrap_or_default()) {
         let within =
             |image: &Range<usize>| image.start <= mapping.range.start && mapping.range.end <= image.end;

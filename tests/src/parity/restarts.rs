@@ -3,7 +3,7 @@
 //! In: how often, a seed. Out: a manager that is stopped or killed and started again, again and again. Kept: none
 //! happens while a scenario takes its last look; a manager that a scenario has stopped itself is left so.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Context;
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -35,7 +35,7 @@ impl Seat {
         Self { launcher, launch: Mutex::new(launch), running: Mutex::default(), still: RwLock::default() }
     }
 
-    /// Starts the manager, with these flags if they are given and else with those of its plane.
+    /// Starts a manager, with what one that takes its place will be started with too.
     pub async fn start(&self, launch: Launch) -> anyhow::Result<()> {
         let running = self.launcher.launch(launch.clone()).await.context("the manager did not start")?;
         *self.launch.lock().await = launch;
@@ -99,7 +99,7 @@ impl Restarts {
         Ok(Some(Self { every: Duration::from_millis(every), seed }))
     }
 
-    /// Restarts the manager of a plane until the task is dropped. A manager that does not start again ends the play:
+    /// Restarts the manager of a plane until the task is aborted. A manager that does not start again ends the play:
     /// nothing more comes true.
     pub fn begin(self, seat: Arc<Seat>, plane: &str) -> tokio::task::AbortHandle {
         // Each plane has times of its own, the same in every run.
@@ -120,15 +120,13 @@ impl Restarts {
     }
 }
 
-/// Why restarts mean nothing to a scenario, if they do not.
-pub fn pointless(scenario: &Scenario) -> Option<&'static str> {
-    if !scenario.start_manager || takes(&scenario.steps, &|verb, _| verb.ends_with("-manager")) {
-        return Some("it starts and stops the manager itself");
-    }
-    if takes(&scenario.steps, &|verb, argument| verb == "chaos" && !argument["outage"].is_null()) {
-        return Some("a manager that starts ends its outage");
-    }
-    None
+/// Whether restarts mean nothing to a scenario: it starts and stops the manager itself, or has an outage, which a manager
+/// that starts would end.
+pub fn are_pointless(scenario: &Scenario) -> bool {
+    !scenario.start_manager
+        || takes(&scenario.steps, &|verb, argument| {
+            verb.ends_with("-manager") || (verb == "chaos" && !argument["outage"].is_null())
+        })
 }
 
 /// Whether one of the steps is such a one.
@@ -139,17 +137,4 @@ fn takes(steps: &[Value], wanted: &dyn Fn(&str, &Value) -> bool) -> bool {
             wanted(verb, argument) || inner.is_some_and(|inner| takes(inner, wanted))
         })
     })
-}
-
-/// Scenarios that are not played with restarts, each with the reason: `NAME: REASON`, and a comment after `#`.
-pub fn read_without(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
-    lines
-        .filter(|line| !line.is_empty())
-        .map(|line| {
-            let split = line.split_once(':').with_context(|| format!("{}: {line:?}", path.display()))?;
-            Ok((split.0.trim().to_owned(), split.1.trim().to_owned()))
-        })
-        .collect()
 }

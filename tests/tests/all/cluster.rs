@@ -1,34 +1,28 @@
 //! `coxswain cluster` as a process: it may be killed, commanded, and asked who may do what.
 
 use std::{
-    io::{BufRead, BufReader},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use anyhow::{Context, ensure};
-use coxswain_tests::built_program;
+use coxswain_tests::{
+    built_program,
+    program::{Killed, client, said},
+};
 use serde_json::{Value, json};
 
-/// A running cluster; killed when this goes.
+/// A running cluster.
 struct Running {
-    child: Child,
+    child: Killed,
     client: kube::Client,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have been killed already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Running {
     async fn start(dir: &Path, more: &[&str]) -> anyhow::Result<Self> {
         let path = built_program();
         ensure!(path.is_file(), "{} is not there; build it with `make build`", path.display());
-        let mut child = Command::new(path)
+        let child = Command::new(path)
             .env("RUST_LOG", "warn")
             .args(["cluster", "--json", "--dir"])
             .arg(dir.join("cluster"))
@@ -37,13 +31,9 @@ impl Running {
             .args(more)
             .stdout(Stdio::piped())
             .spawn()?;
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().context("stdout")?).read_line(&mut line)?;
-        let said: Value = serde_json::from_str(&line).with_context(|| format!("no JSON: {line:?}"))?;
-        let _ = coxswain::install_crypto();
-        let file = kube::config::Kubeconfig::read_from(said["kubeconfig"].as_str().context("kubeconfig")?)?;
-        let config = kube::Config::from_custom_kubeconfig(file, &Default::default()).await?;
-        Ok(Self { child, client: kube::Client::try_from(config)? })
+        let mut child = Killed(child);
+        let said = said(&mut child)?;
+        Ok(Self { client: client(&said).await?, child })
     }
 
     /// The code of an answer and its JSON.

@@ -100,7 +100,8 @@ async fn a_clean_stop_hands_over_and_a_restart_after_a_kill_waits_for_no_lease()
     field.until("the other stands by", || field.processes[1].log().contains("standing by")).await?;
     tokio::time::sleep(Duration::from_secs(2)).await;
     // Warm caches, and no more than that.
-    let [leads, stands_by] = [field.processes[first].resident()?, field.processes[1].resident()?];
+    let resident = |at: usize| field.processes[at].child.memory("VmRSS");
+    let (leads, stands_by) = (resident(first)?, resident(1)?);
     println!("resident: the leader {leads} KB, the standby {stands_by} KB");
     ensure!(stands_by * 10 <= leads * 11, "the leader {leads} KB, the standby {stands_by} KB");
 

@@ -3,14 +3,14 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, ensure};
 use coxswain_localcluster::{Cluster, ClusterConfig, Target};
-use coxswain_tests::{Bed, LIMIT, built_program, crd, module, modules, test_guest, text};
+use coxswain_tests::{Bed, LIMIT, built_program, crd, module, modules, program::Killed, test_guest, text};
 use serde_json::json;
 
 use crate::serving_client::{self, Client};
@@ -137,15 +137,8 @@ async fn each_signer_has_an_authority_of_its_own() -> anyhow::Result<()> {
 
 /// A running program, and what it writes.
 struct Program {
-    child: Child,
+    child: Killed,
     dir: PathBuf,
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Program {
@@ -171,7 +164,7 @@ impl Program {
             .stdout(Stdio::from(std::fs::File::create(dir.join("stdout"))?))
             .stderr(Stdio::from(std::fs::File::create(dir.join("stderr"))?))
             .spawn()?;
-        Ok(Self { child, dir })
+        Ok(Self { child: Killed(child), dir })
     }
 
     fn said(&self, stream: &str) -> String {

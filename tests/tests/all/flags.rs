@@ -2,17 +2,17 @@
 
 use std::{
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail, ensure};
 use coxswain_localcluster::{Cluster, ClusterConfig, Target};
-use coxswain_tests::{LIMIT, built_controllers, built_program, deployment, root};
+use coxswain_tests::{LIMIT, built_controllers, built_program, deployment, program::Killed, root};
 
 /// A program that runs, and what it says.
 struct Program {
-    child: Child,
+    child: Killed,
     log: PathBuf,
 }
 
@@ -29,7 +29,7 @@ impl Program {
             .stdout(Stdio::null())
             .stderr(std::fs::File::create(&log)?)
             .spawn()?;
-        Ok(Self { child, log })
+        Ok(Self { child: Killed(child), log })
     }
 
     fn said(&self) -> String {
@@ -63,13 +63,6 @@ impl Program {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         Ok(())
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

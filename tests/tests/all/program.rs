@@ -1,13 +1,16 @@
 //! The program as users start it: a process, its output and its exit code.
 
 use std::{
-    io::{BufRead, BufReader},
     process::{Child, Command, Stdio},
     time::Duration,
 };
 
 use anyhow::{Context, ensure};
-use coxswain_tests::{built_controllers, built_program, module, rebuilt};
+use coxswain_tests::{
+    built_controllers, built_program, module,
+    program::{client, said},
+    rebuilt,
+};
 use serde_json::Value;
 
 use crate::serving_client::Client;
@@ -43,17 +46,11 @@ fn the_demo_says_where_it_is_publishes_its_authority_and_ends_cleanly() -> anyho
         .arg(built_controllers())
         .stdout(Stdio::piped())
         .spawn()?;
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().context("stdout")?).read_line(&mut line)?;
-    let said: Value = serde_json::from_str(&line).with_context(|| format!("no JSON: {line:?}"))?;
-    let kubeconfig = said["kubeconfig"].as_str().context("kubeconfig")?.to_owned();
-    ensure!(said["controllersDir"].is_string() && said["status"].is_string(), "{line}");
+    let said = said(&mut child)?;
+    ensure!(said["controllersDir"].is_string() && said["status"].is_string(), "{said}");
 
     let published = tokio::runtime::Runtime::new()?.block_on(async {
-        let _ = coxswain::install_crypto();
-        let file = kube::config::Kubeconfig::read_from(&kubeconfig)?;
-        let config = kube::Config::from_custom_kubeconfig(file, &Default::default()).await?;
-        let client = kube::Client::try_from(config)?;
+        let client = client(&said).await?;
         let path = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
         for _ in 0..100 {
             let asked = client.request::<Value>(http::Request::get(path).body(Vec::new())?).await;
@@ -129,9 +126,7 @@ fn a_running_demo_is_swapped_rolled_back_and_reloaded_by_hand() -> anyhow::Resul
         .arg(&modules)
         .stdout(Stdio::piped())
         .spawn()?;
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().context("stdout")?).read_line(&mut line)?;
-    let said: Value = serde_json::from_str(&line).with_context(|| format!("no JSON: {line:?}"))?;
+    let said = said(&mut child)?;
     let socket = said["controlSocket"].as_str().context("controlSocket")?.to_owned();
     ensure!(std::fs::metadata(&socket)?.permissions().mode() & 0o777 == 0o600, "{socket} is open to others");
     let server = said["status"].as_str().context("status")?.to_owned();

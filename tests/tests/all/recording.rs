@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    io::{BufRead, BufReader, Read},
+    io::Read,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
@@ -18,7 +18,11 @@ use coxswain::{
     },
 };
 use coxswain_localcluster::{Target, rest::options::DeleteOptions};
-use coxswain_tests::{Bed, LIMIT, built_controllers, built_program, deployment, module, rebuilt, root};
+use coxswain_tests::{
+    Bed, LIMIT, built_controllers, built_program, deployment, module,
+    program::{client, said},
+    rebuilt, root,
+};
 use serde_json::json;
 
 async fn loaded(bytes: Vec<u8>) -> anyhow::Result<Module> {
@@ -298,13 +302,8 @@ async fn a_process_that_is_killed_leaves_a_recording_that_can_be_replayed() -> a
         .env("RUST_LOG", "warn")
         .stdout(Stdio::piped())
         .spawn()?;
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().context("stdout")?).read_line(&mut line)?;
-    let said: serde_json::Value = serde_json::from_str(&line).with_context(|| line.clone())?;
-    let _ = coxswain::install_crypto();
-    let file = kube::config::Kubeconfig::read_from(said["kubeconfig"].as_str().context("kubeconfig")?)?;
-    let client =
-        kube::Client::try_from(kube::Config::from_custom_kubeconfig(file, &Default::default()).await?)?;
+    let said = said(&mut child)?;
+    let client = client(&said).await?;
     let path = "/apis/apps/v1/namespaces/default/deployments";
     let body = serde_json::to_vec(&deployment("default", "web", 5))?;
     let post = http::Request::post(path).header("content-type", "application/json").body(body)?;

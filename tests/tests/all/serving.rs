@@ -365,7 +365,6 @@ async fn a_key_says_what_it_read_did_and_waits_for() -> anyhow::Result<()> {
     let fault = faults.add(Rule::parse(broken.to_string().as_bytes())?);
     endpoints.create("batch/v1", "jobs", "default", &job("one"))?;
     // This controller says itself when it comes back.
-    // This controller says itself when it comes back.
     let failing = until("one", "failing", &|key| {
         text(&key["lastDid"]["cameTo"]).starts_with("0 of 1 actions done; create: InternalError")
             && text(&key["waitsFor"]).starts_with("the time it named itself, in ")

@@ -198,8 +198,6 @@ async fn a_candidate_that_spins_or_traps_costs_the_live_version_nothing() -> any
     Ok(())
 }
 
-/// The same version as its own shadow decides the same, in a rollout with all that goes with it: state,
-/// lookups, results, changes of objects between a decision and its comparison.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_only_a_candidate_looks_up_is_read_for_it_and_never_reviewed() -> anyhow::Result<()> {
     // The version that runs looks nothing up, and plans nothing for keys of such names.
@@ -237,6 +235,8 @@ async fn what_only_a_candidate_looks_up_is_read_for_it_and_never_reviewed() -> a
     Ok(())
 }
 
+/// The same version as its own shadow decides the same, in a rollout with all that goes with it: state,
+/// lookups, results, changes of objects between a decision and its comparison.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_agrees_with_itself() -> anyhow::Result<()> {
     const CONTROLLERS: [&str; 4] =

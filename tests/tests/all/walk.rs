@@ -2,31 +2,27 @@
 //! an operator has it: plan, shadow, promote, canary, rollback, record and replay.
 
 use std::{
-    io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, ensure};
-use coxswain_tests::{LIMIT, built_program, deployment, module, rebuilt, root};
+use anyhow::ensure;
+use coxswain_tests::{
+    LIMIT, built_program, deployment, module,
+    program::{Killed, client, said},
+    rebuilt, root,
+};
 use serde_json::{Value, json};
 
 use crate::gadgets::patched;
 
 /// A demo, and what it said of itself.
 struct Demo {
-    child: Child,
+    child: Killed,
     said: Value,
     dir: tempfile::TempDir,
     client: kube::Client,
-}
-
-impl Drop for Demo {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Demo {
@@ -37,7 +33,7 @@ impl Demo {
         for name in controllers {
             std::fs::write(modules.join(format!("{name}.wasm")), module(name)?)?;
         }
-        let mut child = Command::new(built_program())
+        let child = Command::new(built_program())
             .env("RUST_LOG", "warn")
             .args(["demo", "--json", "--dir"])
             .arg(dir.path().join("demo"))
@@ -48,13 +44,9 @@ impl Demo {
             .args(flags)
             .stdout(Stdio::piped())
             .spawn()?;
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().context("stdout")?).read_line(&mut line)?;
-        let said: Value = serde_json::from_str(&line).with_context(|| format!("no JSON: {line:?}"))?;
-        let _ = coxswain::install_crypto();
-        let file = kube::config::Kubeconfig::read_from(said["kubeconfig"].as_str().context("kubeconfig")?)?;
-        let config = kube::Config::from_custom_kubeconfig(file, &Default::default()).await?;
-        Ok(Self { child, said, dir, client: kube::Client::try_from(config)? })
+        let mut child = Killed(child);
+        let said = said(&mut child)?;
+        Ok(Self { client: client(&said).await?, child, said, dir })
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -117,7 +109,7 @@ impl Demo {
     }
 }
 
-/// What the page says, without line breaks.
+/// What the page says.
 fn page() -> anyhow::Result<String> {
     Ok(std::fs::read_to_string(root().join("host/docs/changing-a-controller.md"))?)
 }

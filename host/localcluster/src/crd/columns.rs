@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::kinds::value::{int, text};
+use crate::patch::go::go_number;
 use crate::table::since;
 
 /// A printer column.
@@ -61,7 +62,7 @@ impl PrinterColumn {
             ("integer", Value::Number(n)) => {
                 n.as_i64().or_else(|| n.as_f64().map(|n| n as i64)).map_or(Value::Null, Value::from)
             }
-            ("number", Value::Number(n)) => whole_or_not(n),
+            ("number", Value::Number(n)) => go_number(n),
             ("boolean", Value::Bool(b)) => (*b).into(),
             ("date", Value::String(then)) if then.is_empty() => "<unknown>".into(),
             ("date", Value::String(then)) if then.parse::<jiff::Timestamp>().is_err() => "<invalid>".into(),
@@ -69,15 +70,6 @@ impl PrinterColumn {
             ("string", value) => show(value).into(),
             _ => Value::Null,
         }
-    }
-}
-
-/// A number as Go writes it: without a fraction where it has none.
-fn whole_or_not(number: &serde_json::Number) -> Value {
-    match number.as_f64() {
-        Some(float) if float.fract() == 0.0 && float.abs() < 1e15 => (float as i64).into(),
-        Some(float) => float.into(),
-        None => Value::Null,
     }
 }
 

@@ -87,6 +87,8 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
             _ => Err(no_overload("format.named")),
         }
     })?;
+    // An overload is a function without surroundings, so each has to be written out.
+    const _: () = assert!(FORMATS.len() == 13, "each format is a constant of its own below");
     macro_rules! constants {
         ($($at:literal)*) => {$(
             let name = FORMATS[$at].name;

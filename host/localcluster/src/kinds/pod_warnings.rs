@@ -109,6 +109,25 @@ pub(super) fn node_term(term: &Value, preferred: bool, path: &str) -> Vec<String
     out
 }
 
+/// Sources of volumes that are deprecated or gone, by their JSON names and as warnings name them, and since when.
+const GONE_SOURCES: [(&str, &str, &str); 9] = [
+    ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    ("gitRepo", "gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
+    ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    ("flocker", "flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+    ("quobyte", "quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
+];
+
+/// Which of them a volume is of, as warnings name it, and what is said of that.
+pub(super) fn gone_sources(volume: &Value) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let gone = GONE_SOURCES.iter().filter(|(source, ..)| volume[*source].is_object());
+    gone.map(|(_, shown, why)| (*shown, *why))
+}
+
 /// Warnings about amounts of bytes that are no whole number, of `keys`.
 pub(super) fn fractions(amounts: &Value, keys: &[&str], path: &str) -> Vec<String> {
     let broken = keys.iter().filter_map(|key| {
@@ -185,30 +204,14 @@ impl<'v> Look<'v> {
     }
 
     fn volumes(&mut self) {
-        const GONE: [(&str, &str); 10] = [
-            ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
-            ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
-            ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
-            ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
-            ("storageos", "deprecated in v1.22, non-functional in v1.25+"),
-            ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
-            ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
-            ("ephemeral", ""),
-            ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
-            ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
-        ];
         for (i, volume) in items(self.spec, "volumes").iter().enumerate() {
-            for (source, why) in GONE.iter().filter(|(source, _)| volume[*source].is_object()) {
-                // The path has the name of the field in Go.
-                let shown = if *source == "storageos" { "storageOS" } else { source };
-                let path = format!("spec.volumes[{i}].{shown}");
-                if *source == "ephemeral" {
-                    let claim = &volume[*source]["volumeClaimTemplate"]["spec"];
-                    let path = format!("{}{path}.volumeClaimTemplate.spec", self.at);
-                    self.out.append(&mut claim_spec(claim, &path));
-                } else {
-                    self.say(&path, why);
-                }
+            for (source, why) in gone_sources(volume) {
+                self.say(&format!("spec.volumes[{i}].{source}"), why);
+            }
+            if volume["ephemeral"].is_object() {
+                let claim = &volume["ephemeral"]["volumeClaimTemplate"]["spec"];
+                let path = format!("{}spec.volumes[{i}].ephemeral.volumeClaimTemplate.spec", self.at);
+                self.out.append(&mut claim_spec(claim, &path));
             }
         }
         for volume in items(self.spec, "volumes") {

@@ -3,19 +3,19 @@
 use serde_json::Value;
 
 use super::ip_text::{address_warnings, range_warnings};
-use super::pod_warnings::{claim_spec, node_term, old_node_label};
+use super::pod_warnings::{claim_spec, gone_sources, node_term, old_node_label};
 use super::value::{entries, items, text};
+use super::volumes::CLASS;
 use crate::schema::quantity::Quantity;
 
-/// The annotation that named the class of volumes and claims.
-const OLD_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+/// Of the annotation that named the class of volumes and claims.
 const OLD_CLASS_INSTEAD: &str = "deprecated since v1.8; use \"storageClassName\" attribute instead";
 
 pub(super) fn volume(_: Option<&Value>, volume: &Value) -> Vec<String> {
     let mut out = Vec::new();
     let spec = &volume["spec"];
     for (key, instead) in [
-        (OLD_CLASS, OLD_CLASS_INSTEAD),
+        (CLASS, OLD_CLASS_INSTEAD),
         (
             "volume.beta.kubernetes.io/mount-options",
             "deprecated since v1.31; use \"mountOptions\" attribute instead",
@@ -32,25 +32,16 @@ pub(super) fn volume(_: Option<&Value>, volume: &Value) -> Vec<String> {
         let path = format!("spec.nodeAffinity.required.nodeSelectorTerms[{i}]");
         out.append(&mut node_term(term, false, &path));
     }
-    for (source, shown, why) in [
-        ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
-        ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
-        ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
-        ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
-        ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
-        ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
-    ] {
-        if spec[source].is_object() {
-            out.push(format!("spec.{shown}: {why}"));
-        }
-    }
+    let of_pods_alone = |source: &str| matches!(source, "gitRepo" | "flocker" | "quobyte");
+    let gone = gone_sources(spec).filter(|(source, _)| !of_pods_alone(source));
+    out.extend(gone.map(|(source, why)| format!("spec.{source}: {why}")));
     out
 }
 
 pub(super) fn claim(_: Option<&Value>, claim: &Value) -> Vec<String> {
     let mut out = Vec::new();
-    if !claim["metadata"]["annotations"][OLD_CLASS].is_null() {
-        out.push(format!("metadata.annotations[{OLD_CLASS}]: {OLD_CLASS_INSTEAD}"));
+    if !claim["metadata"]["annotations"][CLASS].is_null() {
+        out.push(format!("metadata.annotations[{CLASS}]: {OLD_CLASS_INSTEAD}"));
     }
     out.append(&mut claim_spec(&claim["spec"], "spec"));
     out

@@ -43,3 +43,15 @@ pub fn json_type(value: &Value) -> &'static str {
         Value::Object(_) => "object",
     }
 }
+
+/// A number as Go writes it: `2.0` is written as `2`.
+pub fn go_number(number: &serde_json::Number) -> Value {
+    /// From here on numbers are written with an exponent.
+    const LARGE: f64 = 1e18;
+    match number.as_f64() {
+        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < LARGE => {
+            (float as i64).into()
+        }
+        _ => Value::Number(number.clone()),
+    }
+}

@@ -12,6 +12,7 @@ mod delete;
 mod health;
 mod http;
 mod inprocess;
+mod logs;
 mod negotiate;
 pub mod options;
 pub mod path;
@@ -37,6 +38,7 @@ use serde_json::{Map, Value};
 use crate::authorization::{AuthorizationMode, Policies};
 use crate::discovery::Discovery;
 use crate::faults::Faults;
+use crate::patch::go::go_number;
 use crate::status::Status;
 use crate::storage::{Store, Table, WriteError};
 pub use admin::AdminHandler;
@@ -311,17 +313,10 @@ fn has_float(value: &Value) -> bool {
     }
 }
 
-/// Numbers as Go writes them: `2.0` is written as `2`.
+/// Numbers in it as Go writes them.
 fn without_fractions(value: Value) -> Value {
-    /// From here on numbers are written with an exponent.
-    const LARGE: f64 = 1e18;
     match value {
-        Value::Number(number) => match number.as_f64() {
-            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < LARGE => {
-                (float as i64).into()
-            }
-            _ => Value::Number(number),
-        },
+        Value::Number(number) => go_number(&number),
         Value::Array(items) => items.into_iter().map(without_fractions).collect(),
         Value::Object(map) => map.into_iter().map(|(key, value)| (key, without_fractions(value))).collect(),
         other => other,

@@ -63,10 +63,16 @@ enum Phase {
 }
 
 /// What all keys are at, and what they did.
-#[derive(Default)]
 pub(super) struct Doings {
     phases: Mutex<HashMap<Key, (Phase, Instant)>>,
-    deeds: Mutex<Option<LruCache<Key, Deed>>>,
+    /// Bounded by hand: with a bound it would take its room at once.
+    deeds: Mutex<LruCache<Key, Deed>>,
+}
+
+impl Default for Doings {
+    fn default() -> Self {
+        Self { phases: Mutex::default(), deeds: Mutex::new(LruCache::unbounded()) }
+    }
 }
 
 /// A phase lasts until this is dropped.
@@ -100,7 +106,6 @@ impl Doings {
     pub(super) fn did(&self, key: &Key, round: &Recent) {
         let deed = Deed { at: round.at, outcome: round.outcome.clone(), came_to: None };
         let mut deeds = self.deeds.lock();
-        let deeds = deeds.get_or_insert_with(LruCache::unbounded);
         deeds.put(key.clone(), deed);
         if deeds.len() > DEEDS {
             deeds.pop_lru();
@@ -109,13 +114,13 @@ impl Doings {
 
     /// Notes what became of it.
     pub(super) fn came_to(&self, key: &Key, text: impl FnOnce() -> String) {
-        if let Some(deed) = self.deeds.lock().as_mut().and_then(|deeds| deeds.get_mut(key)) {
+        if let Some(deed) = self.deeds.lock().get_mut(key) {
             deed.came_to = Some(text());
         }
     }
 
     fn deed(&self, key: &Key) -> Option<Deed> {
-        self.deeds.lock().as_ref()?.peek(key).cloned()
+        self.deeds.lock().peek(key).cloned()
     }
 }
 

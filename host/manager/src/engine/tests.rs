@@ -285,6 +285,29 @@ fn a_module_that_cannot_describe_itself_is_refused_with_its_last_words() {
     assert!(lines.iter().any(|line| line.contains(said)), "{lines:?}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn all_of_a_modules_code_is_let_go_of_and_comes_back() {
+    let cache = tempfile::tempdir().unwrap();
+    let module = load(&engine(SMALL, Some(cache.path().into())), guest("gadget-controller")).unwrap();
+    // Resident KiB of what is mapped from the cache and never written to; the images of memories are written to.
+    let resident = || -> u64 {
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let of_cache = smaps.split("VmFlags").filter(|one| one.contains(cache.path().to_str().unwrap()));
+        let unwritten = of_cache.filter(|one| !one.contains(" rw-p "));
+        let sizes = unwritten.map(|one| {
+            let size = one.split_once("\nRss:").unwrap().1.split(" kB").next().unwrap();
+            size.trim().parse::<u64>().unwrap()
+        });
+        sizes.sum()
+    };
+    assert!(resident() > 0, "it was mapped, and described itself");
+    crate::residence::release(std::slice::from_ref(&module));
+    assert_eq!(resident(), 0);
+    module.instantiate().unwrap();
+    assert!(resident() > 0);
+}
+
 #[test]
 fn a_module_too_large_for_its_limit_is_not_loaded() {
     let limits = Limits { memory: 64 << 10, ..SMALL };

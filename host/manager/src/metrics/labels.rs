@@ -2,8 +2,8 @@
 //!
 //! In: families of metrics. Out: the same, where a value that is not allowed is
 //! `unexpected`; series that become one are added up, unless a sum would mean
-//! nothing (a point in time, the longest of something): then the highest counts. So a label that names too
-//! many things cannot fill a Prometheus.
+//! nothing (a point in time, the longest of something): then the highest counts.
+//! So a label that names too many things cannot fill a Prometheus.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

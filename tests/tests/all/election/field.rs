@@ -7,7 +7,7 @@ use std::{
     collections::BTreeMap,
     fs::File,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -18,7 +18,7 @@ use coxswain_localcluster::{
     nodes::{Nodes, NodesConfig},
     rest::options::ListOptions,
 };
-use coxswain_tests::{LIMIT, built_program, deployment, module, text};
+use coxswain_tests::{LIMIT, built_program, deployment, module, program::Killed, text};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -54,7 +54,7 @@ pub(super) struct Field {
 }
 
 pub(super) struct Process {
-    pub(super) child: Child,
+    pub(super) child: Killed,
     pub(super) log: PathBuf,
 }
 
@@ -66,13 +66,6 @@ impl Process {
     /// Whether it has ever led as this.
     pub(super) fn is(&self, identity: &str) -> bool {
         !identity.is_empty() && self.log().contains(&format!("identity=\"{identity}\""))
-    }
-
-    /// Kilobytes of memory that it has.
-    pub(super) fn resident(&self) -> anyhow::Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS")?;
-        Ok(line.trim().trim_end_matches(" kB").parse()?)
     }
 
     pub(super) fn signal(&self, name: &str) -> anyhow::Result<()> {
@@ -90,13 +83,6 @@ impl Process {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         bail!("it does not end:\n{}", self.log())
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -162,7 +148,7 @@ impl Field {
             .with_context(|| {
                 format!("{} is not there; build it with `make build`", built_program().display())
             })?;
-        self.processes.push(Process { child, log });
+        self.processes.push(Process { child: Killed(child), log });
         Ok(())
     }
 
