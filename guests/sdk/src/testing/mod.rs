@@ -6,7 +6,8 @@
 //! nothing to do; a scenario that never gets there fails. So does a write that
 //! changes nothing, a read or write that the manifest does not declare, and a
 //! field that was not declared: the cache shows only what the manifest's paths
-//! name. The clock stands still, except where plans ask to come back.
+//! name. The clock stands still, except where plans ask to come back. The golden
+//! file ends with what was measured in all.
 //!
 //! ```no_run
 //! # struct CrewController;
@@ -28,6 +29,7 @@ mod prune;
 mod reads;
 mod runner;
 mod scenario;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod world;

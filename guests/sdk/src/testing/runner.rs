@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::apply::{Refusals, carry_out};
 use super::golden::{Node, ask_text, record};
 use super::scenario::{Happening, Scenario};
+use super::tally::Tally;
 use super::world::{Frozen, World, is_every};
 use crate::contract::{
     ActionResult, Answer, Ask, Failure, Key, KeyKind, Lookup, LookupRule, Manifest, Outcome, Request,
@@ -67,6 +68,7 @@ struct Run<'a> {
     answers: Vec<u32>,
     memory: BTreeMap<String, Memory>,
     records: Vec<Node>,
+    tally: Tally,
     log: Arc<Mutex<Vec<String>>>,
 }
 
@@ -92,6 +94,7 @@ pub fn play(scenario: &Scenario, reconciler: &mut dyn Reconciler) -> Result<Stri
         answers: scenario.lookups.iter().map(|line| line.times).collect(),
         memory: BTreeMap::new(),
         records: Vec::new(),
+        tally: Tally::default(),
         log: Arc::default(),
     };
     run.settle(reconciler)?;
@@ -102,6 +105,9 @@ pub fn play(scenario: &Scenario, reconciler: &mut dyn Reconciler) -> Result<Stri
     if let Some(line) = run.refusals.unused().next() {
         return Err(format!("nothing ran into the refusal of {} {}", line.verb, line.resource));
     }
+    let frozen = run.world.freeze(Arc::clone(&run.log))?;
+    let keys = run.keys(&frozen)?;
+    run.records.extend(run.tally.told(&run.manifest, |key| keys.iter().any(|(name, _)| name == key)));
     serde_yaml::to_string(&run.records).map_err(|e| e.to_string())
 }
 
@@ -218,6 +224,7 @@ impl Run<'_> {
             &plan,
         )
         .map_err(|e| format!("{name}: {e}"))?;
+        self.tally.count(&self.manifest, name, &plan, &done.results).map_err(|e| format!("{name}: {e}"))?;
         let in_vain = done.notes.iter().any(|note| note == "changes nothing");
         let memory = self.memory.entry(name.to_owned()).or_default();
         let again = done.writes > 0 || !done.results.is_empty();

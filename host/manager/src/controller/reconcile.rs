@@ -24,6 +24,12 @@ use crate::{
 /// to a plan: the deepest chain known is an owner's owner and its scale.
 pub(super) const MAX_ROUNDS: u32 = 16;
 
+/// When a reconcile began, and how long each of its lookups took.
+struct Timing {
+    began: tokio::time::Instant,
+    lookups: Vec<(String, Duration)>,
+}
+
 impl Controller {
     pub(super) async fn reconcile(&self, key: &Key, term: &Arc<Term>) -> Settled {
         let loaded = self.version_for(key);
@@ -67,7 +73,7 @@ impl Controller {
         let mut request = self.request(loaded, key, record);
         let mut spent = Duration::ZERO;
         let mut followers = self.followers(loaded, key);
-        let began = tokio::time::Instant::now();
+        let mut timing = Timing { began: tokio::time::Instant::now(), lookups: Vec::new() };
         for _ in 0..MAX_ROUNDS {
             let snapshot = loaded.view.snapshot(key);
             request.primary = snapshot.primary();
@@ -116,7 +122,7 @@ impl Controller {
                     }
                     self.series.reconciled("plan", spent);
                     let mut settled =
-                        self.carry_out(loaded, key, record, plan, &mut followers, term, began).await;
+                        self.carry_out(loaded, key, record, plan, &mut followers, term, timing).await;
                     settled.finished.rest = backoff::after_work(spent);
                     return settled;
                 }
@@ -131,10 +137,13 @@ impl Controller {
                     }
                     let span = Span::part("lookups", || vec![attribute("count", asks.len() as i64)]);
                     let phase = self.doings.looks_up(key, asks.len());
-                    let answers = span.within(loaded.executor.look_up(asks)).await;
+                    let answers = span.within(loaded.executor.look_up_timed(asks)).await;
                     drop(phase);
                     drop(span);
-                    request.answers.extend(answers);
+                    for (answer, took) in answers {
+                        timing.lookups.push((answer.id.clone(), took));
+                        request.answers.push(answer);
+                    }
                     if !Arc::ptr_eq(loaded, &self.version_for(key)) {
                         return self.superseded(spent);
                     }
@@ -199,7 +208,7 @@ impl Controller {
         mut plan: Plan,
         followers: &mut Followers,
         term: &Arc<Term>,
-        began: tokio::time::Instant,
+        timing: Timing,
     ) -> Settled {
         let change = std::mem::replace(&mut plan.state, crate::contract::StateChange::Keep);
         let samples = std::mem::take(&mut plan.metrics);
@@ -233,8 +242,10 @@ impl Controller {
         record.results = executed.results;
         let moment = Moment {
             results: &record.results,
+            done: &executed.done,
+            lookups: &timing.lookups,
             failed: executed.failed || executed.halted,
-            elapsed: began.elapsed(),
+            elapsed: timing.began.elapsed(),
         };
         self.meter.count(loaded.module.manifest(), key, &samples, moment);
         self.counters.writes.fetch_add(executed.done.len() as u64, Ordering::Relaxed);

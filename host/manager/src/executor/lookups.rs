@@ -4,7 +4,7 @@
 //! answer comes from a request that was sent after the asking began, so only a
 //! request that still waits to be sent is ever shared.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -42,16 +42,19 @@ struct ReadRequest {
 pub(super) struct Unsent(Mutex<HashMap<ReadRequest, Waiting>>);
 
 impl Shared {
-    /// Answers lookups, in the order asked.
-    pub(super) async fn look_up(self: &Arc<Self>, asks: Vec<Lookup>) -> Vec<Answer> {
+    /// Answers lookups, in the order asked, and says how long each took.
+    pub(super) async fn look_up(self: &Arc<Self>, asks: Vec<Lookup>) -> Vec<(Answer, Duration)> {
         let mut waiting = asks.into_iter().enumerate();
         let mut running = FuturesUnordered::new();
         let mut answers = Vec::new();
         loop {
             while running.len() < self.config.together.max(1) {
                 let Some((index, ask)) = waiting.next() else { break };
-                running
-                    .push(async move { (index, Answer { id: ask.id, result: self.answer(&ask.ask).await }) });
+                running.push(async move {
+                    let began = tokio::time::Instant::now();
+                    let result = self.answer(&ask.ask).await;
+                    (index, (Answer { id: ask.id, result }, began.elapsed()))
+                });
             }
             match running.next().await {
                 Some(answer) => answers.push(answer),

@@ -196,6 +196,11 @@ impl Executor {
 
     /// Answers lookups, each with a request sent after this call began.
     pub async fn look_up(&self, asks: Vec<Lookup>) -> Vec<Answer> {
+        self.look_up_timed(asks).await.into_iter().map(|(answer, _)| answer).collect()
+    }
+
+    /// The same, and how long each took.
+    pub async fn look_up_timed(&self, asks: Vec<Lookup>) -> Vec<(Answer, Duration)> {
         self.shared.look_up(asks).await
     }
 

@@ -19,12 +19,15 @@ use prometheus::{
 use super::family::Registered;
 use crate::{
     contract::{ActionOutcome, ActionResult, Manifest, Measure, MetricKind, MetricSpec, Occasion, Sample},
+    executor::Done,
     key::Key,
 };
 
 /// Series that one metric may have. Whoever makes more of them has a label that
 /// names objects.
 const MOST_SERIES: usize = 2000;
+/// The same of a gauge, whose series go with the keys that tell of them.
+const MOST_GAUGES: usize = 20_000;
 
 enum Family {
     Counter(CounterVec),
@@ -36,11 +39,37 @@ enum Family {
 struct Metric {
     spec: MetricSpec,
     family: Family,
-    series: Mutex<HashMap<Vec<String>, usize>>,
+    series: Mutex<HashMap<Vec<String>, Series>>,
+}
+
+/// A series of a metric.
+#[derive(Default)]
+struct Series {
+    /// Parts of a gauge that are in it.
+    parts: usize,
+    /// Their sum, in units of 2^-60: what is taken away again leaves no trace.
+    sum: i128,
+}
+
+/// Units of such a sum in 1.
+const UNITS: f64 = (1u64 << 60) as f64;
+
+/// What a key told of a gauge.
+#[derive(Clone)]
+struct Part {
+    metric: Arc<Metric>,
+    labels: Vec<String>,
+    value: f64,
+}
+
+impl PartialEq for Part {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.metric, &other.metric) && self.labels == other.labels && self.value == other.value
+    }
 }
 
 /// What a key of a controller has told of gauges.
-type Parts = HashMap<(Arc<str>, Key), Vec<(Arc<Metric>, Vec<String>, f64)>>;
+type Parts = HashMap<(Arc<str>, Key), Vec<Part>>;
 
 /// The metrics of all modules.
 pub(super) struct Guests {
@@ -55,6 +84,10 @@ pub(super) struct Guests {
 pub struct Moment<'a> {
     /// Actions that did not simply succeed.
     pub results: &'a [ActionResult],
+    /// Writes that took effect.
+    pub done: &'a [Done],
+    /// Ids of the lookups of the reconcile, and how long each took.
+    pub lookups: &'a [(String, Duration)],
     /// Whether any action failed, or has an unknown outcome, or was not sent.
     pub failed: bool,
     /// Since the reconcile began.
@@ -62,8 +95,9 @@ pub struct Moment<'a> {
 }
 
 impl Moment<'_> {
-    fn counts(&self, occasion: &Occasion) -> bool {
-        match occasion {
+    /// How often a sample of this occasion counts.
+    fn times(&self, occasion: &Occasion) -> u32 {
+        let counts = match occasion {
             Occasion::Always => true,
             Occasion::Succeeded => !self.failed,
             Occasion::Failed => self.failed,
@@ -71,6 +105,22 @@ impl Moment<'_> {
             Occasion::Refused(tag) => {
                 let tried = |result: &ActionResult| !matches!(result.result, ActionOutcome::Skipped);
                 self.results.iter().any(|result| result.tag == *tag && tried(result))
+            }
+            Occasion::Each(tag) => {
+                let done = self.done.iter().filter(|done| done.tag == *tag).count();
+                return u32::try_from(done).unwrap_or(u32::MAX);
+            }
+        };
+        counts.into()
+    }
+
+    /// The number that a measure stands for, if there is one.
+    fn number(&self, measure: &Measure) -> Option<f64> {
+        match measure {
+            Measure::Number(number) => Some(*number),
+            Measure::Elapsed => Some(self.elapsed.as_secs_f64()),
+            Measure::Lookup(id) => {
+                self.lookups.iter().find(|(of, _)| of == id).map(|(_, took)| took.as_secs_f64())
             }
         }
     }
@@ -119,36 +169,67 @@ impl Metric {
             }
         };
         registry.register(collector)?;
-        Ok(Self { spec: spec.clone(), family, series: Mutex::default() })
+        let metric = Self { spec: spec.clone(), family, series: Mutex::default() };
+        if spec.labels.is_empty() {
+            metric.begin();
+        }
+        Ok(metric)
+    }
+
+    /// Has the one series of a metric without labels, at 0: what has not happened yet is a number too.
+    fn begin(&self) {
+        self.admit(&[]);
+        let none: [&str; 0] = [];
+        match &self.family {
+            Family::Counter(counter) => drop(counter.with_label_values(&none)),
+            Family::Histogram(histogram) => drop(histogram.with_label_values(&none)),
+            Family::Gauge(gauge) => drop(gauge.with_label_values(&none)),
+        }
     }
 
     /// Makes room for a series. False if there are too many.
     fn admit(&self, labels: &[String]) -> bool {
         let mut series = self.series.lock();
-        if let Some(uses) = series.get_mut(labels) {
-            *uses += 1;
+        if series.contains_key(labels) {
             return true;
         }
-        if series.len() >= MOST_SERIES {
+        let most = if matches!(self.family, Family::Gauge(_)) { MOST_GAUGES } else { MOST_SERIES };
+        if series.len() >= most {
             return false;
         }
-        series.insert(labels.to_vec(), 1);
+        series.insert(labels.to_vec(), Series::default());
         true
     }
 
-    /// Takes a part of a gauge away; a series without parts goes.
-    fn subtract(&self, labels: &[String], value: f64) {
+    /// Adds a part of a gauge, or takes it away.
+    fn change(&self, labels: &[String], value: f64, adds: bool) {
+        let mut series = self.series.lock();
+        let one = match series.get_mut(labels) {
+            Some(one) => one,
+            None if adds => series.entry(labels.to_vec()).or_default(),
+            None => return,
+        };
+        let units = (value * UNITS) as i128;
+        if adds {
+            one.parts += 1;
+            one.sum = one.sum.saturating_add(units);
+        } else {
+            one.parts = one.parts.saturating_sub(1);
+            one.sum = one.sum.saturating_sub(units);
+        }
+    }
+
+    /// Shows a gauge as it has become; a series without parts goes.
+    fn publish(&self, labels: &[String]) {
         let Family::Gauge(gauge) = &self.family else { return };
         let mut series = self.series.lock();
-        let Some(uses) = series.get_mut(labels) else { return };
-        *uses -= 1;
-        let gone = *uses == 0;
-        if gone {
+        let Some(one) = series.get(labels) else { return };
+        if one.parts > 0 || labels.is_empty() {
+            gauge.with_label_values(labels).set(one.sum as f64 / UNITS);
+        } else {
             series.remove(labels);
             // An error says that there is no such series.
             let _ = gauge.remove_label_values(labels);
-        } else {
-            gauge.with_label_values(labels).sub(value);
         }
     }
 }
@@ -177,8 +258,10 @@ impl Meter {
     /// Counts the samples of a plan that was carried out.
     pub fn count(&self, manifest: &Manifest, key: &Key, samples: &[Sample], moment: Moment<'_>) {
         let mut parts = Vec::new();
-        for sample in samples.iter().filter(|sample| moment.counts(&sample.if_)) {
-            if let Err(reason) = self.one(manifest, sample, moment.elapsed, &mut parts) {
+        for sample in samples {
+            let times = moment.times(&sample.if_);
+            let Some(value) = moment.number(&sample.value).filter(|_| times > 0) else { continue };
+            if let Err(reason) = self.one(manifest, sample, value, times, &mut parts) {
                 self.guests.dropped.with_label_values(&[&*self.controller, reason]).inc();
             }
         }
@@ -194,17 +277,18 @@ impl Meter {
     pub fn clear(&self) {
         let mut parts = self.guests.parts.lock();
         let ours = parts.extract_if(|(controller, _), _| *controller == self.controller);
-        for (metric, labels, value) in ours.flat_map(|(_, told)| told) {
-            metric.subtract(&labels, value);
-        }
+        let ours: Vec<Part> = ours.flat_map(|(_, told)| told).collect();
+        ours.iter().for_each(|part| part.metric.change(&part.labels, part.value, false));
+        ours.iter().for_each(|part| part.metric.publish(&part.labels));
     }
 
     fn one(
         &self,
         manifest: &Manifest,
         sample: &Sample,
-        elapsed: Duration,
-        parts: &mut Vec<(Arc<Metric>, Vec<String>, f64)>,
+        value: f64,
+        times: u32,
+        parts: &mut Vec<Part>,
     ) -> Result<(), &'static str> {
         let declared = manifest.metrics.iter().find(|spec| spec.name == sample.metric).ok_or("undeclared")?;
         let metric = self.guests.metrics.lock().get(&sample.metric).cloned().ok_or("conflict")?;
@@ -214,10 +298,6 @@ impl Meter {
         if sample.labels.len() != declared.labels.len() {
             return Err("labels");
         }
-        let value = match sample.value {
-            Measure::Number(number) => number,
-            Measure::Elapsed => elapsed.as_secs_f64(),
-        };
         if !value.is_finite() || (declared.kind == MetricKind::Counter && value < 0.0) {
             return Err("value");
         }
@@ -225,27 +305,36 @@ impl Meter {
             return Err("series");
         }
         match &metric.family {
-            Family::Counter(counter) => counter.with_label_values(&sample.labels).inc_by(value),
-            Family::Histogram(histogram) => histogram.with_label_values(&sample.labels).observe(value),
-            Family::Gauge(gauge) => {
-                gauge.with_label_values(&sample.labels).add(value);
-                parts.push((metric, sample.labels.clone(), value));
+            Family::Counter(counter) => {
+                counter.with_label_values(&sample.labels).inc_by(value * f64::from(times));
+            }
+            Family::Histogram(histogram) => {
+                let histogram = histogram.with_label_values(&sample.labels);
+                (0..times).for_each(|_| histogram.observe(value));
+            }
+            Family::Gauge(_) => {
+                let (labels, value) = (sample.labels.clone(), value * f64::from(times));
+                parts.push(Part { metric, labels, value });
             }
         }
         Ok(())
     }
 
-    /// Puts the parts of a key in the place of those it had.
-    fn set_parts(&self, key: &Key, new: Vec<(Arc<Metric>, Vec<String>, f64)>) {
+    /// Puts the parts of a key in the place of those it had. No scrape sees both.
+    fn set_parts(&self, key: &Key, new: Vec<Part>) {
         let mut parts = self.guests.parts.lock();
         if parts.is_empty() && new.is_empty() {
             return;
         }
         let of = (self.controller.clone(), key.clone());
-        let old = if new.is_empty() { parts.remove(&of) } else { parts.insert(of, new) };
-        for (metric, labels, value) in old.into_iter().flatten() {
-            metric.subtract(&labels, value);
+        if parts.get(&of).is_some_and(|old| *old == new) {
+            return;
         }
+        let old = if new.is_empty() { parts.remove(&of) } else { parts.insert(of, new.clone()) };
+        let old = old.unwrap_or_default();
+        new.iter().for_each(|part| part.metric.change(&part.labels, part.value, true));
+        old.iter().for_each(|part| part.metric.change(&part.labels, part.value, false));
+        new.iter().chain(&old).for_each(|part| part.metric.publish(&part.labels));
     }
 }
 

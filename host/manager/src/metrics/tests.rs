@@ -3,6 +3,7 @@ use std::time::Duration;
 use super::*;
 use crate::{
     contract::{ActionOutcome, ActionResult, Manifest, Measure, MetricKind, MetricSpec, Occasion, Sample},
+    executor::Done,
     key::Key,
 };
 
@@ -34,7 +35,7 @@ fn key(name: &str) -> Key {
 
 fn moment(results: &[ActionResult]) -> Moment<'_> {
     let failed = results.iter().any(|result| !matches!(result.result, ActionOutcome::Skipped));
-    Moment { results, failed, elapsed: Duration::from_secs(5) }
+    Moment { results, done: &[], lookups: &[], failed, elapsed: Duration::from_secs(5) }
 }
 
 #[test]
@@ -129,6 +130,63 @@ fn samples_count_in_the_case_they_name() {
 }
 
 #[test]
+fn samples_count_for_each_action_and_of_the_lookup_that_they_name() {
+    let metrics = Metrics::new(SERVER, []);
+    let manifest = manifest(vec![
+        spec("widgets_total", MetricKind::Counter),
+        spec("widget_seconds", MetricKind::Histogram),
+    ]);
+    let meter = metrics.meter("widget-controller");
+    meter.declare(&manifest);
+    let done = ["make", "make", "paint"].map(|tag| Done { tag: tag.into(), name: "w".into(), version: None });
+    let lookups = [("ask".to_owned(), Duration::from_secs(3))];
+    let moment = Moment { done: &done, lookups: &lookups, ..moment(&[]) };
+    let of = |id: &str| Sample {
+        value: Measure::Lookup(id.into()),
+        ..sample("widget_seconds", id, 0.0, Occasion::Always)
+    };
+    let samples = [
+        sample("widgets_total", "red", 5.0, Occasion::Each("make".into())),
+        sample("widgets_total", "blue", 5.0, Occasion::Each("ship".into())),
+        sample("widget_seconds", "each", 2.0, Occasion::Each("make".into())),
+        of("ask"),
+        of("never asked"),
+    ];
+    meter.count(&manifest, &key("a"), &samples, moment);
+    for (series, wanted) in [
+        ("widgets_total{color=\"red\"}", Some(10.0)),
+        ("widgets_total{color=\"blue\"}", None),
+        ("widget_seconds_count{color=\"each\"}", Some(2.0)),
+        ("widget_seconds_sum{color=\"each\"}", Some(4.0)),
+        ("widget_seconds_sum{color=\"ask\"}", Some(3.0)),
+        ("widget_seconds_count{color=\"never asked\"}", None),
+    ] {
+        assert_eq!(value(&metrics, series), wanted, "{series}");
+    }
+}
+
+#[test]
+fn a_metric_without_labels_is_there_from_the_start() {
+    let metrics = Metrics::new(SERVER, []);
+    let kinds = [
+        ("made_total", MetricKind::Counter),
+        ("made_seconds", MetricKind::Histogram),
+        ("there", MetricKind::Gauge),
+    ];
+    let manifest =
+        manifest(kinds.map(|(name, kind)| MetricSpec { labels: Vec::new(), ..spec(name, kind) }).to_vec());
+    let meter = metrics.meter("widget-controller");
+    meter.declare(&manifest);
+    let series = ["made_total", "made_seconds_count", "there"];
+    assert_eq!(series.map(|series| value(&metrics, series)), [Some(0.0); 3]);
+    let there = Sample { labels: Vec::new(), ..sample("there", "", 2.0, Occasion::Always) };
+    meter.count(&manifest, &key("a"), &[there], moment(&[]));
+    assert_eq!(value(&metrics, "there"), Some(2.0));
+    meter.forget(&key("a"));
+    assert_eq!(value(&metrics, "there"), Some(0.0));
+}
+
+#[test]
 fn a_gauge_is_the_sum_of_what_each_key_told_last() {
     let metrics = Metrics::new(SERVER, []);
     let manifest = manifest(vec![spec("widgets", MetricKind::Gauge)]);
@@ -154,6 +212,14 @@ fn a_gauge_is_the_sum_of_what_each_key_told_last() {
     assert_eq!(value(&metrics, "widgets{color=\"blue\"}"), None);
     meter.forget(&key("a"));
     assert_eq!(red(), None);
+    // Numbers that binary fractions cannot be leave nothing behind.
+    for n in 0..1000 {
+        tell("a", "red", 100.0 / 3.0 * f64::from(n % 7));
+        tell("b", "red", 0.1 * f64::from(n % 11));
+    }
+    tell("a", "red", 200.0 / 3.0);
+    meter.forget(&key("b"));
+    assert_eq!(red(), Some(200.0 / 3.0));
     tell("a", "red", 2.0);
     meter.clear();
     assert_eq!(red(), None);
