@@ -7,6 +7,7 @@
 //! that is lost it is not told.
 
 mod deadline;
+mod measures;
 mod view;
 
 #[cfg(test)]
@@ -24,6 +25,7 @@ const CONDITION: &str = "DisruptionTarget";
 const CONDITION_REASON: &str = "DeletionByDeviceTaintManager";
 const EVENT: &str = "DeviceTaintManagerEviction";
 const WAITING: &str = "waiting";
+const DELETE: &str = "delete";
 
 /// The controller.
 #[derive(Debug)]
@@ -31,7 +33,7 @@ pub struct DeviceTaintEvictionController;
 
 impl Controller for DeviceTaintEvictionController {
     fn declare() -> Declaration {
-        Declaration::new("device-taint-eviction-controller")
+        let declaration = Declaration::new("device-taint-eviction-controller")
             .version(env!("CARGO_PKG_VERSION"))
             .state_format(1, &[])
             .concurrency(10, "concurrent-device-taint-eviction-syncs")
@@ -42,7 +44,8 @@ impl Controller for DeviceTaintEvictionController {
                 read.optional().index(deadline::BY_POOL, &["spec.driver", "spec.pool.name"])
             })
             .write(PODS, "status", &["patch"])
-            .write(PODS, "", &["delete"])
+            .write(PODS, "", &["delete"]);
+        measures::declare(declaration)
     }
 
     fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
@@ -64,14 +67,15 @@ impl Controller for DeviceTaintEvictionController {
                     plan.keep(WAITING);
                 }
             }
-            Some(_) => {
+            Some(at) => {
                 let condition = say_why(&pod, ctx.now());
                 if condition.is_some() {
                     plan.event(about.normal(EVENT, "Marking for deletion"));
                 }
                 plan.then(condition);
                 let meta = &pod.metadata;
-                plan.then(Action::delete(PODS, &meta.namespace, &meta.name).uid(&meta.uid).tag("delete"));
+                plan.then(Action::delete(PODS, &meta.namespace, &meta.name).uid(&meta.uid).tag(DELETE));
+                measures::deletion(&mut plan, DELETE, ctx.now().since(at));
             }
         }
         Ok(plan)

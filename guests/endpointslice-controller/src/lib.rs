@@ -12,6 +12,7 @@
 
 mod desired;
 mod hints;
+mod measures;
 mod memory;
 mod reconcile;
 #[cfg(test)]
@@ -38,7 +39,7 @@ const BATCH: &str = "endpointslice-updates-batch-period";
 
 impl Controller for EndpointSliceController {
     fn declare() -> Declaration {
-        Declaration::new("endpointslice-controller")
+        let declaration = Declaration::new("endpointslice-controller")
             .alias("endpointslice")
             .version(env!("CARGO_PKG_VERSION"))
             .state_format(1, &[])
@@ -59,11 +60,14 @@ impl Controller for EndpointSliceController {
             .read::<Slice>()
             .write(ENDPOINT_SLICES, "", &["create", "patch", "delete"])
             // What is made has an owner reference that blocks the owner's deletion.
-            .write(SERVICES, "finalizers", &["update"])
+            .write(SERVICES, "finalizers", &["update"]);
+        measures::declare(declaration)
     }
 
     fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
-        reconcile::reconcile(ctx)
+        let mut plan = reconcile::reconcile(ctx)?;
+        measures::sync(&mut plan);
+        Ok(plan)
     }
 }
 

@@ -14,6 +14,7 @@ use coxswain_sdk::resource::SERVICES;
 use coxswain_sdk::{About, Ctx, Event, Object, OwnerReference, Plan, Query, Result, Step, StringMap, memory};
 
 use crate::desired::{Desired, desired};
+use crate::measures::Census;
 use crate::memory::Memory;
 use crate::trigger::trigger_time;
 use crate::view::Slice;
@@ -56,7 +57,8 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
 
     let mut drafts = Vec::new();
     let mut doomed = Vec::new();
-    let (families, stray) = pack_families(&service, slices, desired, limit, &labels);
+    let mut census = Census::default();
+    let (families, stray) = pack_families(&service, slices, desired, limit, &labels, &mut census);
     for (family, mut packed) in families {
         hints::apply(ctx, &service, family, &mut packed, &mut memory, &about, &mut plan)?;
         drafts.append(&mut packed.drafts);
@@ -69,6 +71,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
         drafts.retain(|draft| draft.seen.is_some());
     }
     drafts.retain(|draft| draft.is_news(owner));
+    census.measure(&mut plan, &service, drafts.len() + doomed.len() + stray.len());
     if !drafts.is_empty() {
         let mut annotations = StringMap::new();
         if let Some(time) = trigger_time(&service, &own, &pods) {
@@ -97,6 +100,7 @@ fn pack_families(
     mut desired: Desired,
     limit: usize,
     labels: &StringMap,
+    census: &mut Census,
 ) -> (Vec<(Family, Packed<Trigger>)>, Vec<Object<Slice>>) {
     let uid = &service.metadata.uid;
     let mut slices = slices;
@@ -107,6 +111,7 @@ fn pack_families(
         slices = others;
         let mut packed = Packed::default();
         let mut existing = vec![Vec::new(); desired.groups.len()];
+        let mut sizes = Vec::new();
         for slice in of_family {
             // Those of another service that had the same name only go.
             let own = slice.is_owned_by(SERVICES, uid);
@@ -118,6 +123,7 @@ fn pack_families(
         for (group, existing) in desired.groups.iter_mut().zip(existing) {
             let wanted = group.by_family.iter_mut().find(|(of, _)| *of == family);
             let wanted = wanted.map(|(_, wanted)| std::mem::take(wanted)).unwrap_or_default();
+            sizes.push(wanted.len());
             let blank = Draft::new(family, group.ports.clone(), labels.clone());
             let differs = |slice: &Slice| !same_but_reserved(&slice.metadata.labels, labels);
             packed.append(pack(existing, wanted, limit, &blank, differs));
@@ -126,6 +132,7 @@ fn pack_families(
             let placeholder = Draft::new(family, Vec::new(), labels.clone());
             leave_placeholder(&mut packed, placeholder, uid);
         }
+        census.add(&packed, &sizes, limit);
         result.push((family, packed));
     }
     (result, slices)

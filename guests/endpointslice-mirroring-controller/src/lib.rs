@@ -7,6 +7,7 @@
 //! costs an event told twice, or one refused write.
 
 mod desired;
+mod measures;
 mod memory;
 mod reconcile;
 #[cfg(test)]
@@ -32,7 +33,7 @@ const SLICES: &str = "slices";
 
 impl Controller for EndpointSliceMirroringController {
     fn declare() -> Declaration {
-        Declaration::new("endpointslice-mirroring-controller")
+        let declaration = Declaration::new("endpointslice-mirroring-controller")
             .alias("endpointslicemirroring")
             .version(env!("CARGO_PKG_VERSION"))
             .service_account("endpointslicemirroring-controller")
@@ -69,11 +70,15 @@ impl Controller for EndpointSliceMirroringController {
             })
             .write(ENDPOINT_SLICES, "", &["create", "patch", "delete"])
             // What is made has an owner reference that blocks the owner's deletion.
-            .write(ENDPOINTS, "finalizers", &["update"])
+            .write(ENDPOINTS, "finalizers", &["update"]);
+        measures::declare(declaration)
     }
 
     fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
-        if ctx.source() == SLICES { reconcile::orphans(ctx) } else { reconcile::reconcile(ctx) }
+        let mut plan =
+            if ctx.source() == SLICES { reconcile::orphans(ctx)? } else { reconcile::reconcile(ctx)? };
+        measures::sync(&mut plan);
+        Ok(plan)
     }
 }
 

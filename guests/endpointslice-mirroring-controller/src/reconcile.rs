@@ -13,7 +13,7 @@ use coxswain_sdk::{About, Ctx, Object, OwnerReference, Plan, Result, Step, Strin
 use crate::desired::{Desired, Group, desired};
 use crate::memory::Memory;
 use crate::view::{EndpointsObject, Service, Slice, is_left_alone};
-use crate::{BATCH, LIMIT, MANAGER};
+use crate::{BATCH, LIMIT, MANAGER, measures};
 
 /// One reconcile of an Endpoints object.
 pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
@@ -39,7 +39,11 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
 
     let reference = OwnerReference::controller(ENDPOINTS, &meta.name, &meta.uid);
     let owner = Owner { namespace: &meta.namespace, name: &meta.name, reference: &reference };
-    let Packed { mut drafts, mut doomed, .. } = pack_all(&endpoints, slices, desired, limit);
+    let skipped = desired.skipped;
+    let sizes: Vec<usize> = desired.groups.iter().map(|group| group.wanted.len()).collect();
+    let packed = pack_all(&endpoints, slices, desired, limit);
+    measures::census(&mut plan, &packed, &sizes, skipped, limit);
+    let Packed { mut drafts, mut doomed, .. } = packed;
     // kube-controller-manager replaces a slice as a whole, and repeats the prefix of
     // the name only in one that it meant to make.
     for draft in &mut drafts {

@@ -16,6 +16,7 @@
 
 mod calc;
 mod fetch;
+mod measures;
 mod memory;
 mod metrics;
 mod reconcile;
@@ -87,13 +88,14 @@ impl Controller for HorizontalPodAutoscalerController {
             "5m0s",
             "How long after its start a pod's CPU samples may be left out.",
         );
-        flag(
+        let declaration = flag(
             declaration,
             "initial-readiness-delay",
             duration,
             "30s",
             "How long after its start a change of a pod's readiness counts as its first.",
-        )
+        );
+        measures::declare(declaration)
     }
 
     fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {

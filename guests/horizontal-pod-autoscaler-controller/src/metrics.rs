@@ -14,9 +14,13 @@ use serde_json::{Value, json};
 
 use crate::calc::{self, Readiness, Target};
 use crate::fetch;
+use crate::measures::{Computed, Trouble};
 use crate::rules::Tolerances;
 use crate::target::{self, Scale};
 use crate::view::{Pod, TargetRef};
+
+/// Reason of a metric of a type that there is not.
+const UNKNOWN: &str = "InvalidMetricSourceType";
 
 /// What metrics are judged with.
 pub struct Judge<'a> {
@@ -54,6 +58,8 @@ pub struct Verdict {
     pub faults: Vec<Fault>,
     /// The text of it all.
     pub failure: Option<String>,
+    /// What became of each metric.
+    pub computed: Vec<Computed>,
 }
 
 /// A metric, taken apart.
@@ -72,7 +78,7 @@ impl<'a> Metric<'a> {
             "Resource" => ("FailedGetResourceMetric", &spec["resource"]),
             "ContainerResource" => ("FailedGetContainerResourceMetric", &spec["containerResource"]),
             "External" => ("FailedGetExternalMetric", &spec["external"]),
-            _ => ("InvalidMetricSourceType", &Value::Null),
+            _ => (UNKNOWN, &Value::Null),
         };
         Self { spec, reason, source }
     }
@@ -178,6 +184,11 @@ impl<'a> Metric<'a> {
         }
     }
 
+    /// Whose fault it is that the metric says nothing.
+    fn trouble(&self) -> Trouble {
+        if self.reason == UNKNOWN { Trouble::Spec } else { Trouble::Internal }
+    }
+
     /// The failure in the words of its kind.
     fn fault(&self, message: String) -> Fault {
         let name = self.name();
@@ -216,10 +227,14 @@ pub fn judge(ctx: &Ctx<'_>, metrics: &[Value], judge: &Judge<'_>) -> Result<Verd
         statuses: vec![json!({"type": ""}); metrics.len()],
         faults: Vec::new(),
         failure: None,
+        computed: Vec::new(),
     };
     let mut best: Option<(i32, String)> = None;
-    for (at, (metric, answer)) in metrics.iter().zip(answers).enumerate() {
-        match answer.and_then(|answer| evaluate(metric, &answer, judge)) {
+    for (at, (metric, (answer, lookup))) in metrics.iter().zip(answers).enumerate() {
+        let said = answer.and_then(|answer| evaluate(metric, &answer, judge));
+        let size = said.as_ref().map(|(replicas, ..)| *replicas).map_err(|_| metric.trouble());
+        verdict.computed.push(Computed { kind: metric.kind().to_owned(), size, lookup });
+        match said {
             Ok((replicas, name, status)) => {
                 verdict.statuses[at] = status;
                 if best.as_ref().is_none_or(|(most, _)| *most == 0 || replicas > *most) {
@@ -240,7 +255,8 @@ pub fn judge(ctx: &Ctx<'_>, metrics: &[Value], judge: &Judge<'_>) -> Result<Verd
     Ok(verdict)
 }
 
-type Answers = Vec<Result<Result<String, Failure>, String>>;
+/// The answer for each metric, or why nothing was asked; and the id of the lookup that it is of.
+type Answers = Vec<(Result<Result<String, Failure>, String>, Option<String>)>;
 
 /// The answers for each metric: all asked for together, and once more in the
 /// older version of the custom metrics API where the newer is not served.
@@ -259,14 +275,19 @@ fn ask(ctx: &Ctx<'_>, metrics: &[Metric<'_>], judge: &Judge<'_>) -> Result<Answe
         .collect();
     let found_older = fetch_all(ctx, older.iter().flatten())?;
     let answers = paths.into_iter().zip(older).zip(metrics).map(|((path, older), metric)| {
-        let path = path?;
+        let path = match path {
+            Ok(path) => path,
+            Err(why) => return (Err(why), None),
+        };
         let newer = found[&path].clone();
-        Ok(match older.map(|older| found_older[&older].clone()) {
+        let asked = Ask::Raw(older.clone().unwrap_or(path)).id();
+        let answer = match older.map(|older| found_older[&older].clone()) {
             Some(Err(older)) if !fetch::is_served(&older) => newer.map_err(fetch::of_custom),
             Some(older) => older,
             None if metric.is_custom() => newer,
             None => newer.map_err(|failure| fetch::of_api(failure, &metric.asked_for())),
-        })
+        };
+        (Ok(answer), Some(asked))
     });
     Ok(answers.collect())
 }

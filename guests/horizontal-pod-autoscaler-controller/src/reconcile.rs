@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::AUTOSCALERS;
 use crate::calc::Readiness;
+use crate::measures::{self, Trouble};
 use crate::memory::{Memory, length, millis};
 use crate::metrics::{self, Judge};
 use crate::rules::{self, Behavior, Bounds, Tolerances};
@@ -29,6 +30,9 @@ struct Look<'a> {
     plan: Plan,
     behavior: Option<Behavior>,
     before: Before<'a>,
+    trouble: Trouble,
+    /// The size before and after, if it is written.
+    scaled: Option<(i32, i32)>,
 }
 
 /// What became of the size that the look before found. After a failure there is
@@ -84,6 +88,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
         if millis(now) < last.saturating_add(length(period)) {
             let mut plan = Plan::new();
             plan.come_back(after(last, period));
+            measures::census(&mut plan, &autoscaler, &autoscaler.status);
             return Ok(plan);
         }
         millis(now)
@@ -96,6 +101,8 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
         plan: Plan::new(),
         behavior: autoscaler.spec.behavior.as_ref().map(Behavior::read),
         before,
+        trouble: Trouble::None,
+        scaled: None,
         autoscaler: &autoscaler,
     };
     look.look(ctx)?;
@@ -116,6 +123,8 @@ impl Look<'_> {
         self.memory.last = last;
         self.plan.keep(self.memory.write());
         self.plan.come_back(after(last, period));
+        measures::looked(&mut self.plan, self.scaled.map(|(from, to)| (SCALE, from, to)), self.trouble);
+        measures::census(&mut self.plan, self.autoscaler, &self.status);
         self.plan
     }
 
@@ -147,6 +156,8 @@ impl Look<'_> {
         {
             Ok(found) => found,
             Err(why) => {
+                let is_bad = target::is_version(&autoscaler.spec.scale_target_ref).is_err();
+                self.trouble = if is_bad { Trouble::Spec } else { Trouble::Internal };
                 let message =
                     format!("the HPA controller was unable to get the target's current scale: {why}");
                 self.warn("FailedGetScale", why);
@@ -169,7 +180,7 @@ impl Look<'_> {
             self.set(
                 ACTIVE,
                 false,
-                "ScalingDisabled",
+                measures::DISABLED,
                 "scaling is disabled since the replica count of the target is zero",
             );
             unset(&mut self.status, SCALED_TO_ZERO);
@@ -185,6 +196,7 @@ impl Look<'_> {
             match self.by_metrics(ctx, &scale, min)? {
                 Some(found) => found,
                 None => {
+                    self.trouble = self.trouble.or_internal();
                     self.status.current_replicas = current;
                     return self.write_status();
                 }
@@ -193,6 +205,7 @@ impl Look<'_> {
         self.status.current_replicas = current;
         match self.before {
             Before::Refused(why) if wanted != current => {
+                self.trouble = Trouble::Internal;
                 let told = format!("{}; error: {why}", new_size(wanted, &reason));
                 self.plan.event(self.about.warning("FailedRescale", told));
                 let message = format!("the HPA controller was unable to update the target scale: {why}");
@@ -236,6 +249,12 @@ impl Look<'_> {
             ),
         };
         let verdict = metrics::judge(ctx, &autoscaler.spec.metrics, &judge)?;
+        for metric in &verdict.computed {
+            measures::computed(&mut self.plan, metric, autoscaler.status.current_replicas);
+        }
+        if let Some(trouble) = verdict.computed.iter().find_map(|metric| metric.size.err()) {
+            self.trouble = trouble;
+        }
         for fault in &verdict.faults {
             self.warn(fault.reason, fault.message.clone());
         }
@@ -325,6 +344,7 @@ impl Look<'_> {
     fn scale(&mut self, resource: u32, current: i32, wanted: i32, reason: &str) {
         let autoscaler = self.autoscaler;
         let meta = &autoscaler.metadata;
+        self.scaled = Some((current, wanted));
         let write = Action::merge(
             resource,
             &meta.namespace,

@@ -54,6 +54,11 @@ fn group_of(api_version: &str) -> Result<&str, String> {
     }
 }
 
+/// Whether a reference has a version of the form that versions have, or how not.
+pub fn is_version(target: &TargetRef) -> Result<(), String> {
+    group_of(&target.api_version).map(drop)
+}
+
 /// The resources of a kind, in whatever version, the one of the reference first.
 fn resources_of<'a>(known: &'a [ResourceInfo], target: &TargetRef) -> Result<Vec<&'a ResourceInfo>, String> {
     let group = group_of(&target.api_version)?;

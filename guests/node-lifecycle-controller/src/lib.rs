@@ -21,6 +21,7 @@
 
 mod health;
 mod labels;
+mod measures;
 mod memory;
 mod monitor;
 mod node;
@@ -56,18 +57,13 @@ impl Controller for NodeLifecycleController {
             .queue("node_lifecycle_controller")
             .keys_single(MONITOR)
             .queue("node_lifecycle_controller")
-            .counter(
-                monitor::EVICTIONS,
-                &["zone"],
-                "[STABLE] Number of Node evictions that happened since current instance of NodeController started.",
-            )
             .read::<Node>()
             .read::<Lease>()
             .read_with::<Pod>(|read| read.index(pods::BY_NODE, &["spec.nodeName"]))
             .write(NODES, "", &["patch"])
             .write(NODES, "status", &["patch"])
             .write(PODS, "status", &["patch"]);
-        settings::declare(declared)
+        settings::declare(measures::declare(declared))
     }
 
     fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {

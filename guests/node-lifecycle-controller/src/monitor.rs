@@ -8,7 +8,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use coxswain_sdk::contract::{Measure, Occasion};
 use coxswain_sdk::taints::{NO_EXECUTE, has};
 use coxswain_sdk::{About, Action, Ctx, Object, ObjectMeta, Plan, Query, Result, Step, Time};
 use serde_json::Map;
@@ -18,7 +17,7 @@ use crate::memory::{Memory, Writer};
 use crate::settings::Settings;
 use crate::view::{Lease, Node};
 use crate::zones::{self, Census, Limiter};
-use crate::{node, taints};
+use crate::{measures, node, taints};
 
 /// Namespace of the leases of nodes.
 const LEASE_NAMESPACE: &str = "kube-node-lease";
@@ -42,6 +41,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
 
     let healths = observe(ctx, &memory, &nodes)?;
     let look = Look::of(&nodes, &healths, &settings, ctx.now(), &mut plan);
+    measures::look(&mut plan, &look.expected);
     let mut limiters = limiters(ctx, &memory, &nodes, &look.expected, &settings);
     // A node whose conditions are written only now is not tainted before that is done.
     let told: Vec<&Object<Node>> =
@@ -186,9 +186,6 @@ fn limiters(
     limiters
 }
 
-/// Counts nodes whose pods are evicted, under kube-controller-manager's name.
-pub const EVICTIONS: &str = "node_collector_evictions_total";
-
 fn evict_tag(zone: &str, node: &str) -> String {
     ["evict ", zone, " ", node].concat()
 }
@@ -237,7 +234,7 @@ fn evict(
             taints::put(&mut wanted, key, NO_EXECUTE, now);
             if let Some(write) = node::patch(node, wanted, Map::new()) {
                 writes.push(write.tag(&tag));
-                plan.measure_if(Occasion::Done(tag), EVICTIONS, &[&zone], Measure::Number(1.0));
+                measures::eviction(plan, tag, &zone);
             }
         } else if let Some(chance) = limiter.next_chance() {
             plan.come_back(chance);

@@ -12,7 +12,7 @@ use crate::names::{
 };
 use crate::options::Options;
 use crate::view::{Claim, Volume};
-use crate::{class, matching, migration, notice, provision};
+use crate::{class, matching, measures, migration, notice, provision};
 
 /// Index of volumes by phase.
 pub const BY_PHASE: &str = "phase";
@@ -24,6 +24,7 @@ pub const BY_BETA_CLASS: &str = "beta-class";
 /// Reconciles a claim.
 pub fn reconcile(ctx: &Ctx<'_>, options: &Options, claim: &Object<Claim>) -> Result<Plan> {
     let mut plan = Plan::new();
+    measures::claim(&mut plan, claim);
     if let Some(body) = migration::of_claim(claim) {
         plan.then(patch_claim(claim, &body).tag("migration"));
     }
@@ -90,7 +91,8 @@ fn find_volume(ctx: &Ctx<'_>, options: &Options, plan: &mut Plan, claim: &Object
     if !class::is_chosen(claim) {
         if let Some(name) = class::default_name(ctx)? {
             let body = json!({ "spec": { "storageClassName": name } });
-            plan.then(patch_claim(claim, &body).tag("default-class"));
+            plan.then(patch_claim(claim, &body).tag(measures::DEFAULT_CLASS));
+            measures::retroactive(plan);
             return Ok(true);
         }
     }

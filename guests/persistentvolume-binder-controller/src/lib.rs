@@ -19,6 +19,7 @@ mod claim;
 mod class;
 mod host_path;
 mod matching;
+mod measures;
 mod migration;
 mod names;
 mod notice;
@@ -68,7 +69,7 @@ impl Controller for PersistentVolumeBinderController {
             })
             .read::<Class>()
             .read_with::<Pod>(with_claim_index);
-        options::declare(declaration)
+        options::declare(measures::declare(declaration))
             .write(PERSISTENT_VOLUMES, "", &["create", "patch", "delete"])
             .write(PERSISTENT_VOLUMES, "status", &["patch"])
             .write(PERSISTENT_VOLUME_CLAIMS, "", &["patch"])

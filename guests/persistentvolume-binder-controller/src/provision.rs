@@ -9,7 +9,7 @@ use crate::names::{BETA_PROVISIONER, EXTERNAL_PROVISIONING, MIGRATED_TO, PROVISI
 use crate::notice;
 use crate::options::Options;
 use crate::view::{Claim, Class};
-use crate::{host_path, plugin};
+use crate::{host_path, measures, plugin};
 
 /// Asks for a volume. Returns whether there is nothing to tell the user.
 pub fn provision(
@@ -40,7 +40,13 @@ pub fn provision(
     }
     let trouble = match plugin::refuses_to_provision(provisioner) {
         Some(text) => Some(text),
-        None => host_path::provision(ctx, options, plan, claim, &class)?,
+        None => {
+            let trouble = host_path::provision(ctx, options, plan, claim, &class)?;
+            if trouble.is_some() {
+                measures::unprovisioned(plan);
+            }
+            trouble
+        }
     };
     match trouble {
         Some(text) => fail(plan, text),

@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::plugin::{Deletion, deletion};
 use crate::recycle::recycle;
 use crate::view::{Claim, Volume};
-use crate::{notice, volume::find_live};
+use crate::{measures, notice, volume::find_live};
 
 /// Does what the volume's policy says. `claim` is what the volume refers to, if
 /// it is still there and has another volume.
@@ -45,7 +45,10 @@ pub fn fail(plan: &mut Plan, volume: &Object<Volume>, reason: &str, text: &str) 
 fn delete(ctx: &Ctx<'_>, plan: &mut Plan, volume: &Object<Volume>, claim: Option<&Claim>) -> Result<()> {
     match deletion(volume) {
         Deletion::External => {}
-        Deletion::Impossible(text) => fail(plan, volume, FAILED_DELETE, &text)?,
+        Deletion::Impossible(text) => {
+            measures::undeleted(plan, volume);
+            fail(plan, volume, FAILED_DELETE, &text)?;
+        }
         Deletion::ObjectOnly => {
             if claim.is_none() && is_claimed(ctx, volume)? {
                 return Ok(());

@@ -9,6 +9,7 @@ use coxswain_sdk::selector::LabelSelector;
 use coxswain_sdk::volumes::ClaimRef;
 use coxswain_sdk::{ObjectMeta, Resource, View};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// A volume.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -69,6 +70,10 @@ pub struct VolumeSpec {
     pub nfs: Option<Nfs>,
     /// A CSI volume.
     pub csi: Option<Csi>,
+    /// A disk of a storage network, by fibre.
+    pub fc: Option<Value>,
+    /// The same, by IP.
+    pub iscsi: Option<Value>,
 }
 
 /// How much something holds.

@@ -9,11 +9,12 @@ use crate::names::{AVAILABLE, BOUND, FAILED, RELEASED, VOLUME_MISMATCH};
 use crate::options::Options;
 use crate::reclaim::reclaim;
 use crate::view::{Claim, Volume};
-use crate::{matching, migration, notice};
+use crate::{matching, measures, migration, notice};
 
 /// Reconciles a volume.
 pub fn reconcile(ctx: &Ctx<'_>, options: &Options, volume: &Object<Volume>) -> Result<Plan> {
     let mut plan = Plan::new();
+    measures::volume(&mut plan, volume);
     if let Some(body) = migration::of_volume(volume) {
         plan.then(patch_volume(volume, &body).tag("migration"));
     }

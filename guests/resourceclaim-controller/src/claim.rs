@@ -6,6 +6,7 @@ use coxswain_sdk::{Action, Ask, Ctx, Object, Plan, Result, finalizer};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
+use crate::measures;
 use crate::view::{Claim, Pod};
 
 const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
@@ -13,6 +14,7 @@ const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
 /// Reconciles a claim.
 pub fn reconcile(ctx: &Ctx<'_>, claim: &Object<Claim>) -> Result<Plan> {
     let mut plan = Plan::new();
+    measures::census(&mut plan, claim);
     let meta = &claim.metadata;
     let mut remaining = Vec::new();
     for entry in &claim.status.reserved_for {

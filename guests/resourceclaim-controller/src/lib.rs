@@ -7,6 +7,7 @@
 //! gives the devices back. Nothing is kept.
 
 mod claim;
+mod measures;
 mod pod;
 mod view;
 
@@ -27,7 +28,7 @@ pub struct ResourceClaimController;
 
 impl Controller for ResourceClaimController {
     fn declare() -> Declaration {
-        Declaration::new("resourceclaim-controller")
+        let declaration = Declaration::new("resourceclaim-controller")
             .alias("resource-claim-controller")
             .version(env!("CARGO_PKG_VERSION"))
             .service_account("resource-claim-controller")
@@ -47,7 +48,8 @@ impl Controller for ResourceClaimController {
             .write(PODS, "status", &["patch"])
             // What is made has an owner reference that blocks the owner's deletion.
             .write(PODS, "finalizers", &["update"])
-            .lookup_get(PODS, "")
+            .lookup_get(PODS, "");
+        measures::declare(declaration)
     }
 
     fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {

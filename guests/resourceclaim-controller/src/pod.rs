@@ -8,7 +8,8 @@ use coxswain_sdk::resource_claims::Named;
 use coxswain_sdk::{About, Action, Ctx, Object, OwnerReference, Plan, Query, Result};
 use serde_json::{Value, json};
 
-use crate::view::{Claim, Pod, PodClaim, Template};
+use crate::measures;
+use crate::view::{Claim, ClaimSpec, Pod, PodClaim, Template};
 
 /// The annotation that says which of a pod's claims a claim was made for.
 const MADE_FOR: &str = "resource.kubernetes.io/pod-claim-name";
@@ -33,8 +34,12 @@ pub fn reconcile(ctx: &Ctx<'_>, pod: &Pod) -> Result<Plan> {
         match make(ctx, pod, pod_claim)? {
             Made::Nothing => {}
             Made::Found(name) => made.push(json!({ "name": pod_claim.name, "resourceClaimName": name })),
-            Made::Create(create) => {
+            Made::Create(create, spec) => {
                 let text = message("create ResourceClaim : {message}");
+                // A tag of its own, so that each is counted by what became of it.
+                let tag = format!("create {}", pod_claim.name);
+                measures::creation(&mut plan, &tag, &spec);
+                let create = create.tag(&tag);
                 plan.then(create.on_failure(about.warning(FAILED, text)));
             }
             Made::Trouble(text) => {
@@ -66,8 +71,8 @@ enum Made {
     Nothing,
     /// It was made, but the pod does not say so yet.
     Found(String),
-    /// It is to be made.
-    Create(Action),
+    /// It is to be made, with this spec.
+    Create(Action, ClaimSpec),
     /// It cannot be made.
     Trouble(String),
 }
@@ -109,7 +114,8 @@ fn make(ctx: &Ctx<'_>, pod: &Pod, pod_claim: &PodClaim) -> Result<Made> {
     let mut claim = object.spec.claim(RESOURCE_CLAIMS, &meta.namespace, owner);
     claim.metadata.generate_name = Some(prefix(&meta.name, &pod_claim.name));
     claim.metadata.annotations.insert(MADE_FOR.to_owned(), pod_claim.name.clone());
-    Ok(Made::Create(Action::create(RESOURCE_CLAIMS, &meta.namespace, "", &claim)?.tag("create")))
+    let create = Action::create(RESOURCE_CLAIMS, &meta.namespace, "", &claim)?;
+    Ok(Made::Create(create, object.spec.spec()?))
 }
 
 /// Reserves claims for a pod that somebody else than the scheduler has bound to

@@ -79,8 +79,47 @@ impl View for Pod {
 pub struct Claim {
     /// Metadata.
     pub metadata: ObjectMeta<ClaimAnnotations>,
+    /// Spec.
+    pub spec: ClaimSpec,
     /// Status.
     pub status: ClaimStatus,
+}
+
+/// What is read of a claim's spec.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ClaimSpec {
+    /// The devices it asks for.
+    pub devices: Wanted,
+}
+
+/// The devices that a claim asks for.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Wanted {
+    #[serde(deserialize_with = "null_is_default")]
+    requests: Vec<WantedDevice>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct WantedDevice {
+    #[serde(deserialize_with = "null_is_default")]
+    exactly: Exactly,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Exactly {
+    #[serde(deserialize_with = "null_is_default")]
+    admin_access: bool,
+}
+
+impl ClaimSpec {
+    /// Whether it asks for devices that are in use, to administer them.
+    pub fn asks_for_admin_access(&self) -> bool {
+        self.devices.requests.iter().any(|request| request.exactly.admin_access)
+    }
 }
 
 /// Annotations of claims.
@@ -90,6 +129,9 @@ pub struct ClaimAnnotations {
     /// Which of the pod's claims it was made for.
     #[serde(rename = "resource.kubernetes.io/pod-claim-name")]
     pub pod_claim: Option<String>,
+    /// `true` of one that the scheduler made for resources of a pod.
+    #[serde(rename = "resource.kubernetes.io/extended-resource-claim")]
+    pub extended: Option<String>,
 }
 
 /// What is read of a claim's status. The list is kept as it came, since it is

@@ -8,12 +8,13 @@
 #[cfg(test)]
 mod tests;
 
-use coxswain_sdk::contract::OptionKind;
+use coxswain_sdk::contract::{Measure, Occasion, OptionKind};
 use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::namespace::Namespace;
 use coxswain_sdk::resource::{CONFIG_MAPS, NAMESPACES};
 use coxswain_sdk::{
     Action, Controller, Ctx, Declaration, Object, ObjectMeta, Plan, Resource, Result, StringMap, View,
+    buckets,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,6 +25,9 @@ const ROOT_CA_FILE: &str = "root-ca-file";
 const DESCRIPTION: &str = "kubernetes.io/description";
 const DESCRIPTION_TEXT: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
 const CREATE: &str = "create";
+const UPDATE: &str = "update";
+const SYNCS: &str = "root_ca_cert_publisher_sync_total";
+const SECONDS: &str = "root_ca_cert_publisher_sync_duration_seconds";
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -59,6 +63,17 @@ impl Controller for RootCaCertificatePublisher {
             .read::<Namespace>()
             .read::<ConfigMap>()
             .write(CONFIG_MAPS, "", &["create", "patch"])
+            .counter(
+                SYNCS,
+                &["code"],
+                "[ALPHA] Number of namespace syncs happened in root ca cert publisher.",
+            )
+            .histogram(
+                SECONDS,
+                &["code"],
+                &buckets::exponential(0.001, 2.0, 15),
+                "[ALPHA] Number of namespace syncs happened in root ca cert publisher.",
+            )
             .option(
                 ROOT_CA_FILE,
                 OptionKind::File,
@@ -75,6 +90,7 @@ impl Controller for RootCaCertificatePublisher {
             return Ok(plan);
         }
         let name = &namespace.metadata.name;
+        count(ctx, &mut plan);
         match ctx.get::<ConfigMap>(name, NAME)? {
             Some(map) => plan.then(repair(name, &map, bundle)),
             None if is_terminating(ctx) => &mut plan,
@@ -82,6 +98,17 @@ impl Controller for RootCaCertificatePublisher {
         };
         Ok(plan)
     }
+}
+
+/// Counts a sync by the code that the API server answered. What went wrong is told with the sync after it, which knows
+/// the code.
+fn count(ctx: &Ctx<'_>, plan: &mut Plan) {
+    for failure in ctx.failures(CREATE).chain(ctx.failures(UPDATE)) {
+        let code = if failure.status == 0 { 500 } else { failure.status };
+        plan.measure(SYNCS, &[&code.to_string()], 1.0);
+    }
+    plan.measure_if(Occasion::Succeeded, SYNCS, &["200"], Measure::Number(1.0));
+    plan.measure_if(Occasion::Succeeded, SECONDS, &["200"], Measure::Elapsed);
 }
 
 fn create(namespace: &str, bundle: &str) -> Result<Action> {
@@ -111,7 +138,7 @@ fn repair(namespace: &str, map: &Object<ConfigMap>, bundle: &str) -> Option<Acti
         patch["metadata"]["annotations"][DESCRIPTION] = json!(DESCRIPTION_TEXT);
     }
     let needed = patch.as_object().is_some_and(|patch| !patch.is_empty());
-    needed.then(|| Action::merge(CONFIG_MAPS, namespace, NAME, &patch).as_seen(map))
+    needed.then(|| Action::merge(CONFIG_MAPS, namespace, NAME, &patch).as_seen(map).tag(UPDATE))
 }
 
 /// Whether the API server knows that the namespace is being deleted before the

@@ -4,9 +4,11 @@
 //! As with pods, the spec is copied as the raw JSON it came as. Of the metadata
 //! a claim gets no more than labels and annotations.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::error::{Error, Result};
 use crate::meta::{OwnerReference, StringMap, null_is_default};
 use crate::resource::Resource;
 
@@ -60,6 +62,12 @@ pub struct NewClaimMeta<'a> {
 }
 
 impl ClaimTemplate {
+    /// A part of the spec that claims get.
+    pub fn spec<T: DeserializeOwned + Default>(&self) -> Result<T> {
+        let Some(spec) = &self.spec else { return Ok(T::default()) };
+        serde_json::from_str(spec.get()).map_err(|e| Error::Terminal(format!("the template's spec: {e}")))
+    }
+
     /// A claim of this template, owned by `owner`. It has no name yet.
     pub fn claim<'a>(
         &'a self,

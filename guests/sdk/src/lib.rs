@@ -84,6 +84,7 @@ pub mod absent;
 #[doc(hidden)]
 pub mod bindings;
 pub mod bootstrap;
+pub mod buckets;
 pub mod civil;
 pub mod claim;
 pub mod claim_template;

@@ -15,6 +15,7 @@
 //! Rules: <https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/>.
 
 mod deadline;
+mod measures;
 mod memory;
 mod reconcile;
 #[cfg(test)]
@@ -33,7 +34,7 @@ pub struct TaintEvictionController;
 
 impl Controller for TaintEvictionController {
     fn declare() -> Declaration {
-        Declaration::new("taint-eviction-controller")
+        let declaration = Declaration::new("taint-eviction-controller")
             .version(env!("CARGO_PKG_VERSION"))
             .service_account("node-controller")
             .state_format(1, &[])
@@ -43,7 +44,8 @@ impl Controller for TaintEvictionController {
             .read::<TaintedNode>()
             .read_with::<Pod>(|read| read.index(reconcile::BY_NODE, &["spec.nodeName"]))
             .write(PODS, "status", &["patch"])
-            .write(PODS, "", &["delete"])
+            .write(PODS, "", &["delete"]);
+        measures::declare(declaration)
     }
 
     fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {

@@ -7,6 +7,7 @@ use coxswain_sdk::{About, Action, Ctx, Event, Object, ObjectMeta, Plan, Query, R
 use serde_json::json;
 
 use crate::deadline::{Borne, Deadline, deadline};
+use crate::measures;
 use crate::memory::{Memory, Waiting};
 use crate::view::Pod;
 
@@ -58,6 +59,7 @@ fn judge(
     for pod in pods {
         let meta = &pod.metadata;
         let known = before.pods.get(&meta.uid);
+        let mut since = None;
         let going = match deadline(borne, &pod.spec.tolerations, pod.bound_at()) {
             Deadline::Never => continue,
             Deadline::AtOnce => {
@@ -72,7 +74,10 @@ fn judge(
                 }
                 false
             }
-            Deadline::At(_) => true,
+            Deadline::At(at) => {
+                since = Some(at);
+                true
+            }
         };
         let waiting = Waiting { namespace: meta.namespace.clone(), name: meta.name.clone(), going };
         memory.pods.insert(meta.uid.clone(), waiting);
@@ -81,16 +86,26 @@ fn judge(
                 let text = format!("Marking for deletion Pod {}/{}", meta.namespace, meta.name);
                 plan.event(About::of::<Pod, _>(meta).normal("TaintManagerEviction", text));
             }
-            due.push(pod);
+            due.push((pod, since));
         }
     }
     evict(now, &due, plan);
 }
 
 /// Lets pods say why they go; those that do are deleted.
-fn evict(now: Time, due: &[&Object<Pod>], plan: &mut Plan) {
+fn evict(now: Time, due: &[(&Object<Pod>, Option<Time>)], plan: &mut Plan) {
     let says_why = |pod: &Object<Pod>| pod.condition(CONDITION).is_some_and(|c| c.reason == REASON);
-    let writes = due.iter().map(|pod| if says_why(pod) { delete(pod) } else { say_why(pod, now) });
+    let mut writes = Vec::with_capacity(due.len());
+    for &(pod, since) in due {
+        if says_why(pod) {
+            // A tag of its own, so that each is counted by what became of it.
+            let tag = format!("delete {}/{}", pod.metadata.namespace, pod.metadata.name);
+            measures::deletion(plan, &tag, since.map(|since| now.since(since)));
+            writes.push(delete(pod).tag(&tag));
+        } else {
+            writes.push(say_why(pod, now));
+        }
+    }
     // Each for itself: what is wrong with one pod keeps no other from going.
     plan.then(Step::new(writes).or_go_on());
 }
@@ -118,7 +133,7 @@ fn say_why(pod: &Object<Pod>, now: Time) -> Action {
 
 fn delete(pod: &Object<Pod>) -> Action {
     let meta = &pod.metadata;
-    Action::delete(PODS, &meta.namespace, &meta.name).uid(&meta.uid).tag("delete")
+    Action::delete(PODS, &meta.namespace, &meta.name).uid(&meta.uid)
 }
 
 fn called_off(uid: &str, waited: &Waiting) -> Event {

@@ -32,11 +32,29 @@ pub struct Packed<A> {
     pub untouched: Vec<Object<EndpointSlice<A>>>,
     /// Slices with nothing left in them.
     pub doomed: Vec<Object<EndpointSlice<A>>>,
+    /// Endpoints that were in no slice.
+    pub added: usize,
+    /// Endpoints that are in a slice and say something else now.
+    pub updated: usize,
+    /// Endpoints that leave.
+    pub removed: usize,
+}
+
+/// How many slices so many endpoints would fill.
+pub fn slices_for(endpoints: usize, limit: usize) -> usize {
+    endpoints.div_ceil(limit.max(1))
 }
 
 impl<A> Default for Packed<A> {
     fn default() -> Self {
-        Self { drafts: Vec::new(), untouched: Vec::new(), doomed: Vec::new() }
+        Self {
+            drafts: Vec::new(),
+            untouched: Vec::new(),
+            doomed: Vec::new(),
+            added: 0,
+            updated: 0,
+            removed: 0,
+        }
     }
 }
 
@@ -46,6 +64,9 @@ impl<A> Packed<A> {
         self.drafts.append(&mut other.drafts);
         self.untouched.append(&mut other.untouched);
         self.doomed.append(&mut other.doomed);
+        self.added += other.added;
+        self.updated += other.updated;
+        self.removed += other.removed;
     }
 
     /// Whether there will be no slice at all.
@@ -66,15 +87,20 @@ pub fn pack<A: Annotations>(
     let limit = limit.max(1);
     let mut packed = Packed::default();
     for slice in slices {
-        match kept(&slice, &mut wanted) {
+        let kept = kept(&slice, &mut wanted);
+        if let Kept::These { endpoints, updated } = &kept {
+            packed.updated += updated;
+            packed.removed += slice.endpoints.len() - endpoints.len();
+        }
+        match kept {
             Kept::All if !labels_differ(&slice) => packed.untouched.push(slice),
             Kept::All => {
                 let mut draft = Draft::of(&slice);
                 draft.labels.clone_from(&blank.labels);
                 packed.drafts.push(draft);
             }
-            Kept::These(endpoints) if endpoints.is_empty() => packed.doomed.push(slice),
-            Kept::These(endpoints) => {
+            Kept::These { endpoints, .. } if endpoints.is_empty() => packed.doomed.push(slice),
+            Kept::These { endpoints, .. } => {
                 let mut draft = Draft::of(&slice);
                 draft.labels.clone_from(&blank.labels);
                 draft.endpoints = endpoints;
@@ -82,6 +108,7 @@ pub fn pack<A: Annotations>(
             }
         }
     }
+    packed.added = wanted.len();
     if wanted.is_empty() {
         return packed;
     }
@@ -103,24 +130,25 @@ pub fn pack<A: Annotations>(
 enum Kept {
     /// Every endpoint is wanted, just as it is.
     All,
-    /// These are left, or changed.
-    These(Vec<Endpoint>),
+    /// These are left, and so many of them changed.
+    These { endpoints: Vec<Endpoint>, updated: usize },
 }
 
 /// What a slice keeps; that is wanted no longer.
 fn kept<A>(slice: &EndpointSlice<A>, wanted: &mut Wanted) -> Kept {
     let mut kept = Vec::with_capacity(slice.endpoints.len());
-    let mut changed = false;
+    let mut updated = 0;
     for endpoint in &slice.endpoints {
-        match wanted.remove(endpoint) {
-            Some(now) => {
-                changed |= !now.says_the_same(endpoint);
-                kept.push(now);
-            }
-            None => changed = true,
+        if let Some(now) = wanted.remove(endpoint) {
+            updated += usize::from(!now.says_the_same(endpoint));
+            kept.push(now);
         }
     }
-    if changed { Kept::These(kept) } else { Kept::All }
+    if updated == 0 && kept.len() == slice.endpoints.len() {
+        Kept::All
+    } else {
+        Kept::These { endpoints: kept, updated }
+    }
 }
 
 fn fill<A>(draft: &mut Draft<A>, wanted: &mut Wanted, limit: usize) {
