@@ -48,6 +48,7 @@ type swagger struct {
 
 type generator struct {
 	definitions map[string]map[string]any
+	defaults    map[string]map[string]any
 	types       map[string]map[string]any
 	docs        map[string]map[string]string
 }
@@ -66,7 +67,7 @@ func main() {
 	check(apiextensionsv1.AddToScheme(scheme.Scheme))
 	check(apiregistrationv1.AddToScheme(scheme.Scheme))
 
-	g := &generator{doc.Definitions, map[string]map[string]any{}, map[string]map[string]string{}}
+	g := &generator{doc.Definitions, defaults(from), map[string]map[string]any{}, map[string]map[string]string{}}
 	kinds := map[string]string{}
 	for _, name := range groupVersions {
 		gv, err := schema.ParseGroupVersion(name)
@@ -339,12 +340,12 @@ func (g *generator) structure(name string, t reflect.Type) {
 		if v := field.Tag.Get("patchMergeKey"); v != "" {
 			extra["key"] = v
 		}
-		// A named string and a named list have their own name in decoding errors.
+		// A named string and a named list have their own name in decoding errors, also as items of lists and maps.
 		if n := field.Type; n.Name() != "" && n.PkgPath() != "" && n.Kind() != reflect.Struct {
 			extra["go"] = n.String()
 		} else if n.Kind() == reflect.Pointer && n.Elem().PkgPath() != "" && n.Elem().Kind() != reflect.Struct {
 			extra["go"] = n.Elem().String()
-		} else if n.Kind() == reflect.Slice && n.Elem().PkgPath() != "" && n.Elem().Kind() != reflect.Struct {
+		} else if (n.Kind() == reflect.Slice || n.Kind() == reflect.Map) && n.Elem().PkgPath() != "" && n.Elem().Kind() != reflect.Struct {
 			extra["item"] = n.Elem().String()
 		}
 		if property, ok := properties[jsonName].(map[string]any); ok {
@@ -353,12 +354,16 @@ func (g *generator) structure(name string, t reflect.Type) {
 			}
 			for from, to := range map[string]string{
 				"x-kubernetes-list-type": "list", "x-kubernetes-list-map-keys": "keys",
-				"x-kubernetes-map-type": "map", "default": "default", "enum": "enum",
+				"x-kubernetes-map-type": "map", "enum": "enum",
 			} {
 				if v, ok := property[from]; ok {
 					extra[to] = v
 				}
 			}
+		}
+		// A field that is always there has its zero value anyway.
+		if v, ok := g.defaults[name][jsonName]; ok && (!isZero(v) || strings.Contains(flags, "o")) {
+			extra["default"] = v
 		}
 		if len(extra) > 0 {
 			entry = append(entry, extra)
@@ -366,6 +371,42 @@ func (g *generator) structure(name string, t reflect.Type) {
 		fields = append(fields, entry)
 	}
 	out["fields"] = fields
+}
+
+// defaults are those of the OpenAPI v3 documents, by structure and field: the v2 document has none.
+func defaults(from string) map[string]map[string]any {
+	out := map[string]map[string]any{}
+	files, err := filepath.Glob(filepath.Join(from, "api/openapi-spec/v3/*_openapi.json"))
+	check(err)
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		check(err)
+		var doc struct {
+			Components struct {
+				Schemas map[string]struct {
+					Properties map[string]map[string]any `json:"properties"`
+				} `json:"schemas"`
+			} `json:"components"`
+		}
+		check(json.Unmarshal(raw, &doc))
+		for name, schema := range doc.Components.Schemas {
+			for property, of := range schema.Properties {
+				v, ok := of["default"]
+				if _, structure := v.(map[string]any); !ok || structure {
+					continue
+				}
+				if out[name] == nil {
+					out[name] = map[string]any{}
+				}
+				out[name][property] = v
+			}
+		}
+	}
+	return out
+}
+
+func isZero(v any) bool {
+	return v == nil || v == "" || v == false || v == float64(0)
 }
 
 func write(path string, v any) {

@@ -77,6 +77,9 @@ pub fn mutate_create(ctx: &Ctx<'_>, kind: &Kind, object: &mut Value) -> Result<(
 /// Checks a new object against what the namespace allows.
 pub fn validate_create(ctx: &Ctx<'_>, kind: &Kind, object: &Value) -> Result<(), Status> {
     limits::check(ctx, kind, object)?;
+    if is(kind, "", "pods") {
+        pods::overhead(ctx, kind, object)?;
+    }
     if is(kind, "scheduling.k8s.io", "priorityclasses") {
         pods::one_default(ctx, kind, object)?;
     }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::refused;
+use crate::kinds::names;
 use crate::kinds::value::{child, fill, flag, int, items, set, text};
 use crate::rest::strategy::{Consulted, Ctx, Kind};
 use crate::status::Status;
@@ -50,8 +51,7 @@ pub(super) fn priority(ctx: &Ctx<'_>, kind: &Kind, pod: &mut Value) -> Result<()
         "" => "PreemptLowerPriority".to_owned(),
         policy => policy.to_owned(),
     };
-    let own = text(&pod["spec"], "preemptionPolicy");
-    if !own.is_empty() && own != policy {
+    if let Some(own) = pod["spec"]["preemptionPolicy"].as_str().filter(|own| *own != policy) {
         return Err(refused(
             kind,
             pod,
@@ -71,13 +71,14 @@ pub(super) fn priority(ctx: &Ctx<'_>, kind: &Kind, pod: &mut Value) -> Result<()
 
 /// What the runtime class of a pod adds: overhead, and where it can run.
 pub(super) fn runtime_class(ctx: &Ctx<'_>, kind: &Kind, pod: &mut Value) -> Result<(), Status> {
-    let name = text(&pod["spec"], "runtimeClassName").to_owned();
+    let Some(name) = pod["spec"]["runtimeClassName"].as_str().map(str::to_owned) else { return Ok(()) };
+    // What cannot be a name is not even asked for.
     if name.is_empty() {
-        if !pod["spec"]["overhead"].is_null() {
-            let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
-            return Err(refused(kind, pod, why));
-        }
-        return Ok(());
+        return Err(Status::server_error("resource name may not be empty"));
+    }
+    let wrong = names::NameRule::PathSegment.check(&name, false);
+    if !wrong.is_empty() {
+        return Err(Status::server_error(format!("invalid resource name {name:?}: [{}]", wrong.join(" "))));
     }
     let Some(class) = ctx.consult(Consulted::RuntimeClasses).get("", &name) else {
         return Err(refused(kind, pod, &format!("pod rejected: RuntimeClass {name:?} not found")));
@@ -85,7 +86,12 @@ pub(super) fn runtime_class(ctx: &Ctx<'_>, kind: &Kind, pod: &mut Value) -> Resu
     let spec = child(pod, "spec");
     let fixed = &class["overhead"]["podFixed"];
     if !fixed.is_null() {
-        fill(spec, "overhead", fixed.clone());
+        let own = &spec["overhead"];
+        if own.as_object().is_some_and(|own| !own.is_empty()) && own != fixed {
+            let why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
+            return Err(refused(kind, pod, why));
+        }
+        set(spec, "overhead", fixed.clone());
     }
     let scheduling = &class["scheduling"];
     for (key, value) in scheduling["nodeSelector"].as_object().into_iter().flatten() {
@@ -108,6 +114,28 @@ pub(super) fn runtime_class(ctx: &Ctx<'_>, kind: &Kind, pod: &mut Value) -> Resu
     }
     if !all.is_empty() {
         set(spec, "tolerations", all);
+    }
+    Ok(())
+}
+
+/// Overhead comes from a runtime class only.
+pub(super) fn overhead(ctx: &Ctx<'_>, kind: &Kind, pod: &Value) -> Result<(), Status> {
+    let overhead = &pod["spec"]["overhead"];
+    let class = match text(&pod["spec"], "runtimeClassName") {
+        "" => None,
+        name => ctx.consult(Consulted::RuntimeClasses).get("", name),
+    };
+    let defined = class.as_ref().map_or(&Value::Null, |class| &class["overhead"]);
+    if overhead.is_null() && defined.is_null() {
+        return Ok(());
+    }
+    if defined.is_null() {
+        let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
+        return Err(refused(kind, pod, why));
+    }
+    if *overhead != defined["podFixed"] {
+        let why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
+        return Err(refused(kind, pod, why));
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::admission_rules as rules;
 use super::spec::{Generation, Spec, StatusMeta};
-use super::value::{child, fill, items, items_mut, present};
+use super::value::{child, fill, fill_null, items, items_mut, present};
 use crate::table::{AGE, Column, Columns, NAME, age, column, name, number};
 
 pub(super) fn spec(plural: &str) -> Spec {
@@ -13,6 +13,7 @@ pub(super) fn spec(plural: &str) -> Spec {
     const BINDINGS: &[Column] = &[NAME, column("PolicyName"), column("ParamRef"), AGE];
     let base = Spec {
         unconditional: false,
+        core_finalizers: false,
         generation: Generation::Spec,
         status_meta: StatusMeta::KeepAll,
         ..Spec::new()
@@ -31,7 +32,7 @@ pub(super) fn spec(plural: &str) -> Spec {
             validate: if plural.starts_with("mutating") { rules::mutating_policy } else { rules::policy },
             default: |object| {
                 let spec = child(object, "spec");
-                fill(spec, "failurePolicy", "Fail");
+                fill_null(spec, "failurePolicy", "Fail");
                 if let Some(matching) = present(spec, "matchConstraints") {
                     match_defaults(matching);
                 }
@@ -81,25 +82,25 @@ pub(super) fn spec(plural: &str) -> Spec {
 }
 
 fn match_defaults(matching: &mut Value) {
-    fill(matching, "matchPolicy", "Equivalent");
+    fill_null(matching, "matchPolicy", "Equivalent");
     child(matching, "namespaceSelector");
     child(matching, "objectSelector");
     for rules in ["resourceRules", "excludeResourceRules"] {
         for rule in items_mut(matching, rules) {
-            fill(rule, "scope", "*");
+            fill_null(rule, "scope", "*");
         }
     }
 }
 
 fn webhooks(object: &mut Value) {
     for hook in items_mut(object, "webhooks") {
-        fill(hook, "failurePolicy", "Fail");
-        fill(hook, "matchPolicy", "Equivalent");
+        fill_null(hook, "failurePolicy", "Fail");
+        fill_null(hook, "matchPolicy", "Equivalent");
         child(hook, "namespaceSelector");
         child(hook, "objectSelector");
         fill(hook, "timeoutSeconds", 10);
         for rule in items_mut(hook, "rules") {
-            fill(rule, "scope", "*");
+            fill_null(rule, "scope", "*");
         }
         if let Some(service) = present(child(hook, "clientConfig"), "service") {
             fill(service, "port", 443);
@@ -110,6 +111,6 @@ fn webhooks(object: &mut Value) {
 fn mutating(object: &mut Value) {
     webhooks(object);
     for hook in items_mut(object, "webhooks") {
-        fill(hook, "reinvocationPolicy", "Never");
+        fill_null(hook, "reinvocationPolicy", "Never");
     }
 }

@@ -15,7 +15,9 @@ const COLUMNS: &[Column] = &[NAME, column("Service"), column("Available"), AGE];
 
 pub(super) fn spec() -> Spec {
     Spec {
-        name: NameRule::PathSegment,
+        name: NameRule::Own(name_rule),
+        core_finalizers: false,
+        revalidates: true,
         unconditional: false,
         status_meta: StatusMeta::KeepAll,
         default: |object| {
@@ -45,15 +47,21 @@ pub(super) fn spec() -> Spec {
     }
 }
 
+/// A service is called after what it serves.
+fn name_rule(object: &Value, name: &str) -> Vec<String> {
+    let spec = &object["spec"];
+    let wanted = format!("{}.{}", text(spec, "version"), text(spec, "group"));
+    let wrong = NameRule::PathSegment.check(name, false);
+    if name == wanted || !wrong.is_empty() {
+        return wrong;
+    }
+    vec![format!("must be `spec.version+\".\"+spec.group`: {wanted:?}")]
+}
+
 fn validate(object: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     let spec = &object["spec"];
     let (group, version) = (text(spec, "group"), text(spec, "version"));
-    let (name, wanted) = (text(&object["metadata"], "name"), format!("{version}.{group}"));
-    if name != wanted {
-        let detail = format!("must be `spec.version+\".\"+spec.group`: {wanted:?}");
-        out.push(FieldError::invalid("metadata.name", &json!(name), &detail));
-    }
     if !group.is_empty() {
         let wrong = names::subdomain(group);
         if !wrong.is_empty() {

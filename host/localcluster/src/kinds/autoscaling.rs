@@ -90,7 +90,7 @@ fn defaults(object: &mut Value) {
             ("scaleDown", "Max", json!([{"type": "Percent", "value": 100, "periodSeconds": 15}])),
         ] {
             let rules = child(behavior, direction);
-            fill(rules, "selectPolicy", select);
+            super::value::fill_null(rules, "selectPolicy", select);
             if rules["policies"].is_null() {
                 set(rules, "policies", policies);
             }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::meta::invalid_all;
 use super::names::{self, NameRule};
+use super::resources::limit_resource;
 use super::resources::quantity;
 use super::value::{int, items, text};
 use super::volume_sources::known;
@@ -103,6 +104,8 @@ fn source(out: &mut Vec<FieldError>, key: &str, source: &Value, here: &str) {
         segment(out, text(&source["metric"], "name"), &field, "must specify a metric name");
     } else if text(source, "name").is_empty() {
         out.push(FieldError::required(format!("{here}.name"), "must specify a resource name"));
+    } else if key == "containerResource" {
+        limit_resource(out, text(source, "name"), &format!("{here}.name"));
     }
     if key == "containerResource" {
         let (field, container) = (format!("{here}.container"), text(source, "container"));

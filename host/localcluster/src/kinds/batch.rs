@@ -10,7 +10,10 @@ use super::names;
 use super::pod_defaults;
 use super::pod_validation;
 use super::spec::{Generation, Spec};
-use super::value::{child, copy, empty, fill, flag, int, items, items_mut, present, set, text};
+use super::value::{
+    child, copy, empty, fill, fill_null, flag, int, items, items_mut, present, remove, set, text,
+};
+use super::volume_sources::known;
 use crate::selector::object_matches;
 use crate::status::{FieldError, FieldReason};
 use crate::table::{AGE, Column, Columns, NAME, age, column, containers, duration, name, since, wide};
@@ -24,6 +27,8 @@ pub(super) fn spec(plural: &str) -> Option<Spec> {
 }
 
 const UID: &str = "batch.kubernetes.io/controller-uid";
+/// Notes in the status of a new job, which has none, that its labels are those of its template.
+const SHARED: &str = "labelsOfTemplate";
 const NAME_LABEL: &str = "batch.kubernetes.io/job-name";
 
 fn job() -> Spec {
@@ -40,9 +45,11 @@ fn job() -> Spec {
             job_defaults(child(object, "spec"), true);
             own_labels(object);
         },
+        keeps_status: true,
         create: |_, object| {
+            let status = remove(object, "status").unwrap_or_default();
             if !flag(&object["spec"], "manualSelector") {
-                generate_selector(object);
+                generate_selector(object, status[SHARED] == true);
             }
             Ok(())
         },
@@ -51,6 +58,7 @@ fn job() -> Spec {
             generated_selector(&mut out, object);
             job_spec(&mut out, &object["spec"], "spec");
             selector_fits(&mut out, &object["spec"]);
+            last_hostname(&mut out, object);
             out
         },
         validate_update: job_update,
@@ -77,11 +85,11 @@ pub(super) fn job_defaults(spec: &mut Value, top: bool) {
         let limit = if spec["backoffLimitPerIndex"].is_null() { 6 } else { i64::from(i32::MAX) };
         set(spec, "backoffLimit", limit);
     }
-    fill(spec, "completionMode", "NonIndexed");
+    fill_null(spec, "completionMode", "NonIndexed");
     fill(spec, "suspend", false);
     fill(spec, "manualSelector", false);
     let policy = if spec["podFailurePolicy"].is_null() { "TerminatingOrFailed" } else { "Failed" };
-    fill(spec, "podReplacementPolicy", policy);
+    fill_null(spec, "podReplacementPolicy", policy);
     if let Some(policy) = present(spec, "podFailurePolicy") {
         for rule in items_mut(policy, "rules") {
             for pattern in items_mut(rule, "onPodConditions") {
@@ -91,18 +99,37 @@ pub(super) fn job_defaults(spec: &mut Value, top: bool) {
     }
 }
 
-/// A job carries the labels of its template where it has none of its own; those to be generated come first.
+/// A job carries the labels of its template where it has none of its own.
 fn own_labels(object: &mut Value) {
     let spec = &object["spec"];
     let labels = spec["template"]["metadata"]["labels"].clone();
-    let complete = flag(spec, "manualSelector") || !labels[UID].is_null();
-    if complete && labels.is_object() && empty(&object["metadata"]["labels"]) {
-        set(child(object, "metadata"), "labels", labels);
+    if empty(&labels) || !empty(&object["metadata"]["labels"]) {
+        return;
+    }
+    let new = text(&object["metadata"], "resourceVersion").is_empty();
+    if new && !flag(spec, "manualSelector") && labels[UID].is_null() {
+        // They are one with those of the template: it also carries what is generated there.
+        set(child(object, "status"), SHARED, true);
+    }
+    set(child(object, "metadata"), "labels", labels);
+}
+
+/// Pods of an indexed job are called after their index, the last of which makes the longest name.
+fn last_hostname(out: &mut Vec<FieldError>, object: &Value) {
+    let (spec, name) = (&object["spec"], text(&object["metadata"], "name"));
+    let completions = int(spec, "completions");
+    if text(spec, "completionMode") != "Indexed" || completions <= 0 {
+        return;
+    }
+    let longest = format!("{name}-{}", completions - 1);
+    if !names::label(&longest).is_empty() {
+        let detail = format!("will not able to create pod with invalid DNS label: {longest}");
+        out.push(FieldError::invalid("metadata.name", &json!(name), &detail));
     }
 }
 
 /// Jobs select their pods by the uid of the job.
-fn generate_selector(object: &mut Value) {
+fn generate_selector(object: &mut Value, shared: bool) {
     let uid = text(&object["metadata"], "uid").to_owned();
     let name = text(&object["metadata"], "name").to_owned();
     let spec = child(object, "spec");
@@ -113,12 +140,12 @@ fn generate_selector(object: &mut Value) {
     }
     fill(child(child(spec, "selector"), "matchLabels"), UID, uid);
     // The job itself carries the labels of its template where it has none of its own, once those are found sound.
-    if !super::names::label_value(&name).is_empty() {
+    if !shared && !names::label_value(&name).is_empty() {
         return;
     }
     let template_labels = object["spec"]["template"]["metadata"]["labels"].clone();
     let own = child(object, "metadata");
-    if empty(&own["labels"]) {
+    if shared || empty(&own["labels"]) {
         set(own, "labels", template_labels);
     }
 }
@@ -194,11 +221,8 @@ pub(super) fn job_spec(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
             out.push(FieldError::too_long(&field, 63));
         }
     }
-    let mode = text(spec, "completionMode");
-    if !matches!(mode, "" | "NonIndexed" | "Indexed") {
-        let field = format!("{path}.completionMode");
-        out.push(FieldError::not_supported(field, &json!(mode), &["NonIndexed", "Indexed"]));
-    }
+    let mode = spec["completionMode"].as_str().unwrap_or("NonIndexed");
+    known(out, &spec["completionMode"], &format!("{path}.completionMode"), &["NonIndexed", "Indexed"]);
     if mode == "Indexed" {
         if spec["completions"].is_null() {
             let field = format!("{path}.completions");
@@ -215,7 +239,7 @@ pub(super) fn job_spec(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
             let detail = "must be less than or equal to completions";
             out.push(FieldError::invalid(field, &spec["maxFailedIndexes"], detail));
         }
-    } else if matches!(mode, "" | "NonIndexed") {
+    } else if mode == "NonIndexed" {
         for key in ["backoffLimitPerIndex", "maxFailedIndexes"] {
             if !spec[key].is_null() {
                 let detail = "requires indexed completion mode";
@@ -233,13 +257,9 @@ pub(super) fn job_spec(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
         let message = format!("Invalid value: {shown}: requires indexed completion mode");
         out.push(FieldError::raw(FieldReason::Invalid, format!("{path}.successPolicy"), message));
     }
-    let replacement = text(spec, "podReplacementPolicy");
-    let known: &[&str] =
+    let policies: &[&str] =
         if spec["podFailurePolicy"].is_null() { &["Failed", "TerminatingOrFailed"] } else { &["Failed"] };
-    if !replacement.is_empty() && !known.contains(&replacement) {
-        let field = format!("{path}.podReplacementPolicy");
-        out.push(FieldError::not_supported(field, &json!(replacement), known));
-    }
+    known(out, &spec["podReplacementPolicy"], &format!("{path}.podReplacementPolicy"), policies);
     pod_validation::template(out, &spec["template"], &format!("{path}.template"));
     let field = format!("{path}.template.spec.restartPolicy");
     match text(&spec["template"]["spec"], "restartPolicy") {

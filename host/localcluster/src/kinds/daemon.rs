@@ -91,7 +91,9 @@ fn validate(object: &Value) -> Vec<FieldError> {
     let spec = &object["spec"];
     let selector = &spec["selector"];
     pod_validation::label_selector(&mut out, selector, "spec.selector");
-    labels_match(&mut out, spec);
+    if pod_validation::selector_is_sound(selector) {
+        labels_match(&mut out, spec);
+    }
     if !selector.is_null() && empty(&selector["matchLabels"]) && empty(&selector["matchExpressions"]) {
         let detail = "empty selector is invalid for daemonset";
         out.push(FieldError::invalid("spec.selector", &json!({}), detail));
@@ -123,7 +125,7 @@ fn validate(object: &Value) -> Vec<FieldError> {
             at_most_all(&mut out, down, field);
         }
         _ => {
-            let shown = internal::capitalised(&["type", "rollingUpdate"], strategy);
+            let shown = internal::strategy(strategy);
             let message =
                 format!("Unsupported value: {shown}: supported values: \"RollingUpdate\", \"OnDelete\"");
             out.push(FieldError::raw(FieldReason::NotSupported, "spec.updateStrategy", message));

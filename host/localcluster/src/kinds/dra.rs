@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::dra_rules as rules;
 use super::misc::NAME_AND_AGE;
+use super::names::NameRule;
 use super::spec::{Generation, Spec, StatusMeta};
 use super::value::{child, fill, flag, items, items_mut, present, text};
 use crate::table::{AGE, Column, Columns, NAME, age, column, name};
@@ -21,6 +22,7 @@ pub(super) fn spec(plural: &str) -> Option<Spec> {
             ..Spec::new()
         },
         "deviceclasses" => Spec {
+            name: NameRule::Declared,
             validate: rules::class,
             generation: Generation::Spec,
             returns_deleted: true,

@@ -40,6 +40,7 @@ const GROUPED_FIELDS: &[&str] = &[
 pub(super) fn core() -> Spec {
     Spec {
         name: NameRule::PathSegment,
+        core_finalizers: false,
         create_on_update: true,
         checks_meta: false,
         validate: |object| common(object, "reportingComponent"),
@@ -52,7 +53,6 @@ pub(super) fn core() -> Spec {
 
 pub(super) fn grouped() -> Spec {
     Spec {
-        name: NameRule::PathSegment,
         create_on_update: true,
         validate: |object| common(&to_core(object.clone()), "reportingController"),
         validate_create: |object| {

@@ -25,6 +25,10 @@ pub(super) fn schema(object: &Value) -> Vec<FieldError> {
         let detail = format!("must not be greater than {MAX_PRECEDENCE}");
         out.push(FieldError::invalid(field, &json!(precedence), &detail));
     }
+    if precedence == 1 && text(&object["metadata"], "name") != "exempt" {
+        let detail = "only the schema named 'exempt' may have matchingPrecedence 1";
+        out.push(FieldError::invalid(field, &json!(1), detail));
+    }
     let method = &spec["distinguisherMethod"];
     if !method.is_null() && !matches!(text(method, "type"), "ByUser" | "ByNamespace") {
         let message = format!(
@@ -154,7 +158,9 @@ fn resource_rule(out: &mut Vec<FieldError>, rule: &Value, path: &str) {
     let missing = "resource rules that are not cluster scoped must supply at least one namespace";
     if all_or_some(out, rule, "namespaces", path, missing, "namespaces") {
         for (i, namespace) in items(rule, "namespaces").iter().enumerate().filter(|(_, n)| **n != "*") {
-            let messages = names::label(namespace.as_str().unwrap_or(""));
+            let messages = names::label(namespace.as_str().unwrap_or("")).into_iter();
+            let messages =
+                messages.map(|m| format!("each member of this list must be '*' or a DNS-1123 label; {m}"));
             invalid_all(out, &format!("{path}.namespaces[{i}]"), namespace, messages);
         }
     }

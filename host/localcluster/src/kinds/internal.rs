@@ -63,6 +63,18 @@ pub(super) fn capitalised(fields: &[&str], value: &Value) -> String {
     format!("{{{}}}", parts.join(","))
 }
 
+/// How pods are replaced, as the internal type of workloads has it.
+pub(super) fn strategy(strategy: &Value) -> String {
+    let rolling = &strategy["rollingUpdate"];
+    let keys: Vec<&str> = ["partition", "maxUnavailable", "maxSurge"]
+        .into_iter()
+        .filter(|key| rolling.get(*key).is_some())
+        .collect();
+    let rolling = if rolling.is_object() { capitalised(&keys, rolling) } else { "null".to_owned() };
+    let ty = strategy["type"].as_str().unwrap_or("");
+    format!("{{\"Type\":{},\"RollingUpdate\":{rolling}}}", Value::from(ty))
+}
+
 fn structure(name: &str, value: &Value, parent: &Value) -> Node {
     let mut out = Vec::new();
     // Metadata is embedded: its fields, and only they, keep their published names.

@@ -99,6 +99,14 @@ pub(super) fn canonical_address(out: &mut Vec<FieldError>, text: &str, field: &s
     }
 }
 
+/// What keeps an address from being a name.
+pub(super) fn name(_: &Value, text: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    canonical_address(&mut out, text, "");
+    let shown = format!("Invalid value: {text:?}: ");
+    out.into_iter().map(|error| error.message.replacen(&shown, "", 1)).collect()
+}
+
 /// The same for a range.
 pub(super) fn canonical_range(out: &mut Vec<FieldError>, text: &str, field: &str) {
     let before = out.len();

@@ -26,13 +26,13 @@ pub fn create(object: &Value, namespaced: bool, rule: NameRule) -> Vec<FieldErro
     let mut out = Vec::new();
     let prefix = text(meta, "generateName");
     if !prefix.is_empty() {
-        invalid_all(&mut out, "metadata.generateName", &json!(prefix), rule.check(prefix, true));
+        invalid_all(&mut out, "metadata.generateName", &json!(prefix), rule.check_of(object, prefix, true));
     }
     let name = text(meta, "name");
     if name.is_empty() {
         out.push(FieldError::required("metadata.name", "name or generateName is required"));
     } else {
-        invalid_all(&mut out, "metadata.name", &json!(name), rule.check(name, false));
+        invalid_all(&mut out, "metadata.name", &json!(name), rule.check_of(object, name, false));
     }
     let namespace = text(meta, "namespace");
     if namespaced {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::meta::{immutable, invalid_all, non_negative};
 use super::names;
 use super::spec::{Generation, Spec};
-use super::value::{fill, flag, int, items, items_mut, present, remove, set, text};
+use super::value::{fill_null, flag, int, items, items_mut, remove, set, text};
 use super::volume_sources::known;
 use crate::status::FieldError;
 use crate::table::{AGE, Column, Columns, NAME, age, boolean, column, name, number};
@@ -25,30 +25,12 @@ pub(super) fn spec(group: &str, plural: &str) -> Option<Spec> {
 
 pub(super) const NAME_AND_AGE: &[Column] = &[NAME, AGE];
 
-/// Fields of coordinated leader election, which is off unless asked for: they are dropped where they were not before.
-fn without_coordination(old: Option<&Value>, lease: &mut Value) {
-    for key in ["strategy", "preferredHolder"] {
-        if old.is_none_or(|old| old["spec"][key].is_null()) {
-            if let Some(spec) = present(lease, "spec") {
-                remove(spec, key);
-            }
-        }
-    }
-}
-
 fn lease() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("Holder"), AGE];
     Spec {
         create_on_update: true,
+        core_finalizers: false,
         unconditional: false,
-        create: |_, object| {
-            without_coordination(None, object);
-            Ok(())
-        },
-        update: |_, _, old, new| {
-            without_coordination(Some(old), new);
-            Ok(())
-        },
         validate: |object| {
             let mut out = Vec::new();
             let spec = &object["spec"];
@@ -166,7 +148,7 @@ fn endpoint_slice() -> Spec {
                 if port["name"].is_null() {
                     set(port, "name", "");
                 }
-                fill(port, "protocol", "TCP");
+                fill_null(port, "protocol", "TCP");
             }
             for endpoint in items_mut(object, "endpoints") {
                 // This version has none.
@@ -226,7 +208,7 @@ fn priority_class() -> Spec {
         &[NAME, number("Value"), boolean("Global-Default"), AGE, column("PreemptionPolicy")];
     Spec {
         generation: Generation::Spec,
-        default: |object| fill(object, "preemptionPolicy", "PreemptLowerPriority"),
+        default: |object| fill_null(object, "preemptionPolicy", "PreemptLowerPriority"),
         validate: |object| {
             let mut out = Vec::new();
             let system = text(&object["metadata"], "name").starts_with("system-");
@@ -240,10 +222,11 @@ fn priority_class() -> Spec {
                 let detail = "maximum allowed value of a user defined priority is 1000000000";
                 out.push(FieldError::forbidden("value", detail));
             }
-            let policy = text(object, "preemptionPolicy");
-            let known = ["PreemptLowerPriority", "Never"];
-            if !known.contains(&policy) {
-                out.push(FieldError::not_supported("preemptionPolicy", &json!(policy), &known));
+            let (policy, field) = (&object["preemptionPolicy"], "preemptionPolicy");
+            if policy == "" {
+                out.push(FieldError::required(field, ""));
+            } else {
+                known(&mut out, policy, field, &["PreemptLowerPriority", "Never"]);
             }
             out
         },

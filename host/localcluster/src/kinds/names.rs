@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde_json::Value;
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const LABEL_MESSAGE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character";
@@ -85,10 +86,14 @@ fn max_bytes(max: usize) -> String {
 }
 
 /// How objects of a kind may be called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum NameRule {
     /// Dots and dashes, up to 253 bytes.
     Subdomain,
+    /// The same as published types declare it: what a generated name begins with is not looked at.
+    Declared,
+    /// What the rest of the object asks for: given the object and the name.
+    Own(fn(&Value, &str) -> Vec<String>),
     /// Dashes, up to 63 bytes.
     Label,
     /// As `Label`, beginning with a letter.
@@ -100,6 +105,11 @@ pub enum NameRule {
 impl NameRule {
     /// What is wrong with a name; a `prefix` may end in a dash.
     pub fn check(self, name: &str, prefix: bool) -> Vec<String> {
+        self.check_of(&Value::Null, name, prefix)
+    }
+
+    /// The same, of an object.
+    pub fn check_of(self, object: &Value, name: &str, prefix: bool) -> Vec<String> {
         let masked;
         let name = if prefix && name.len() > 1 && name.ends_with('-') {
             masked = format!("{}a", &name[..name.len() - 1]);
@@ -109,6 +119,11 @@ impl NameRule {
         };
         match self {
             Self::Subdomain => subdomain(name),
+            Self::Declared if prefix => path_segment(name, prefix),
+            Self::Declared => {
+                subdomain(name).into_iter().map(|m| m.replace("253 characters", "253 bytes")).collect()
+            }
+            Self::Own(check) => check(object, name),
             Self::Label => label(name),
             Self::Label1035 => label_1035(name),
             Self::PathSegment => path_segment(name, prefix),

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::names::NameRule;
+use super::meta::invalid_all;
+use super::names::{self, NameRule};
 use super::spec::Spec;
 use super::value::{child, copy, items, remove, set, text};
 use crate::rest::strategy::Ctx;
@@ -31,6 +32,8 @@ pub(super) fn spec() -> Spec {
         validate_create: |object| {
             let mut out = Vec::new();
             for finalizer in items(&object["spec"], "finalizers") {
+                let name = finalizer.as_str().unwrap_or("");
+                invalid_all(&mut out, "spec.finalizers", finalizer, names::qualified_name(name));
                 super::meta::finalizer_name(&mut out, finalizer, "spec.finalizers");
             }
             out

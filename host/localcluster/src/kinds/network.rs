@@ -7,7 +7,7 @@ use super::ip_text;
 use super::meta::{immutable, invalid_all};
 use super::names;
 use super::spec::{Generation, Spec, StatusMeta};
-use super::value::{child, fill, items, text};
+use super::value::{child, fill_null, items, text};
 use crate::status::{FieldError, FieldReason};
 use crate::table::{AGE, Column, Columns, NAME, age, column, name};
 
@@ -88,7 +88,7 @@ fn ingress_validation(object: &Value) -> Vec<FieldError> {
             let here = format!("{here}.http.paths[{j}]");
             let (kind, value) = (text(path, "pathType"), text(path, "path"));
             match kind {
-                "" => {
+                "" if path["pathType"].is_null() => {
                     out.push(FieldError::required(format!("{here}.pathType"), "pathType must be specified"));
                     continue;
                 }
@@ -217,7 +217,25 @@ fn backend(out: &mut Vec<FieldError>, backend: &Value, path: &str) {
                 invalid_all(out, &field, &json!(name), names::port_name(name));
             }
         }
-        (false, true) => {}
+        (false, true) => {
+            let resource = &backend["resource"];
+            if let Some(group) = resource["apiGroup"].as_str() {
+                let field = format!("{path}.resource.apiGroup");
+                invalid_all(out, &field, &json!(group), names::subdomain(group));
+            }
+            for key in ["kind", "name"] {
+                path_segment(out, text(resource, key), format!("{path}.resource.{key}"));
+            }
+        }
+    }
+}
+
+/// A name that is there and fits into a path.
+fn path_segment(out: &mut Vec<FieldError>, value: &str, field: String) {
+    if value.is_empty() {
+        out.push(FieldError::required(field, ""));
+    } else {
+        invalid_all(out, &field, &json!(value), names::NameRule::PathSegment.check(value, false));
     }
 }
 
@@ -243,19 +261,14 @@ fn class_validation(object: &Value) -> Vec<FieldError> {
         invalid_all(&mut out, "spec.parameters.apiGroup", &json!(group), names::subdomain(group));
     }
     for key in ["kind", "name"] {
-        let (field, value) = (format!("spec.parameters.{key}"), text(parameters, key));
-        if value.is_empty() {
-            out.push(FieldError::required(field, ""));
-        } else {
-            invalid_all(&mut out, &field, &json!(value), names::NameRule::PathSegment.check(value, false));
-        }
+        path_segment(&mut out, text(parameters, key), format!("spec.parameters.{key}"));
     }
     let field = "spec.parameters.namespace";
     let namespace = parameters["namespace"].as_str();
     match text(parameters, "scope") {
-        "" => out.push(FieldError::required("spec.parameters.scope", "")),
+        "" if parameters["scope"].is_null() => out.push(FieldError::required("spec.parameters.scope", "")),
         "Namespace" => match namespace {
-            None | Some("") => {
+            None => {
                 out.push(FieldError::required(field, "`parameters.scope` is set to 'Namespace'"));
             }
             Some(name) => invalid_all(&mut out, field, &json!(name), names::label(name)),
@@ -281,7 +294,7 @@ fn ingress_class() -> Spec {
         generation: Generation::Spec,
         default: |object| {
             if let Some(parameters) = super::value::present(child(object, "spec"), "parameters") {
-                fill(parameters, "scope", "Cluster");
+                fill_null(parameters, "scope", "Cluster");
             }
         },
         validate: class_validation,
@@ -354,11 +367,9 @@ fn ip_address() -> Spec {
     // The real server has a cell for the age too, without a column.
     const COLUMNS: &[Column] = &[NAME, column("ParentRef")];
     Spec {
-        name: names::NameRule::PathSegment,
+        name: names::NameRule::Own(ip_text::name),
         validate: |object| {
             let mut out = Vec::new();
-            let address = text(&object["metadata"], "name");
-            ip_text::canonical_address(&mut out, address, "metadata.name");
             let parent = &object["spec"]["parentRef"];
             if parent.is_null() {
                 out.push(FieldError::required("spec.parentRef", ""));
@@ -368,9 +379,13 @@ fn ip_address() -> Spec {
                     let messages = names::subdomain(group);
                     invalid_all(&mut out, "spec.parentRef.group", &json!(group), messages);
                 }
-                for key in ["resource", "name"] {
-                    if text(parent, key).is_empty() {
-                        out.push(FieldError::required(format!("spec.parentRef.{key}"), ""));
+                for key in ["resource", "name", "namespace"] {
+                    let (field, value) = (format!("spec.parentRef.{key}"), text(parent, key));
+                    if !value.is_empty() {
+                        let messages = names::NameRule::PathSegment.check(value, false);
+                        invalid_all(&mut out, &field, &json!(value), messages);
+                    } else if key != "namespace" {
+                        out.push(FieldError::required(field, ""));
                     }
                 }
             }
@@ -381,13 +396,17 @@ fn ip_address() -> Spec {
             let (before, after) = (&old["spec"]["parentRef"], &new["spec"]["parentRef"]);
             if before != after {
                 let part = |key: &str| json!(text(after, key));
-                let message = format!(
-                    "Invalid value: {{\"Group\":{},\"Resource\":{},\"Namespace\":{},\"Name\":{}}}: field is immutable",
-                    part("group"),
-                    part("resource"),
-                    part("namespace"),
-                    part("name")
-                );
+                let shown = match after {
+                    Value::Null => "null".to_owned(),
+                    _ => format!(
+                        "{{\"Group\":{},\"Resource\":{},\"Namespace\":{},\"Name\":{}}}",
+                        part("group"),
+                        part("resource"),
+                        part("namespace"),
+                        part("name")
+                    ),
+                };
+                let message = format!("Invalid value: {shown}: field is immutable");
                 out.push(FieldError::raw(FieldReason::Invalid, "spec.parentRef", message));
             }
             out

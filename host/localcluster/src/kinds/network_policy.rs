@@ -9,7 +9,7 @@ use super::meta::invalid_all;
 use super::names;
 use super::pod_validation::{label_selector, port_number};
 use super::spec::{Generation, Spec};
-use super::value::{child, empty, fill, items, items_mut, set};
+use super::value::{child, empty, fill_null, items, items_mut, set};
 use super::volume_sources::known;
 use crate::selector::label_selector_text;
 use crate::status::FieldError;
@@ -25,7 +25,7 @@ pub(super) fn spec() -> Spec {
             for direction in ["ingress", "egress"] {
                 for rule in items_mut(spec, direction) {
                     for port in items_mut(rule, "ports") {
-                        fill(port, "protocol", "TCP");
+                        fill_null(port, "protocol", "TCP");
                     }
                 }
             }

@@ -7,8 +7,7 @@ use super::names;
 use super::resources::amount_of;
 use super::spec::Spec;
 use super::value::{child, empty, entries, flag, items, set, text};
-use crate::rest::strategy::Ctx;
-use crate::status::{FieldError, FieldReason, Status};
+use crate::status::{FieldError, FieldReason};
 use crate::table::{AGE, Column, Columns, NAME, age, column, name, wide};
 
 pub(super) fn spec() -> Spec {
@@ -22,16 +21,7 @@ pub(super) fn spec() -> Spec {
             if empty(&status["allocatable"]) {
                 copy_capacity(status);
             }
-        },
-        create: |_, object| {
             pod_cidrs(object);
-            Ok(())
-        },
-        update: |_: &Ctx<'_>, sub, _, object| -> Result<(), Status> {
-            if sub.is_empty() {
-                pod_cidrs(object);
-            }
-            Ok(())
         },
         validate,
         validate_update: |old, new| {
@@ -63,14 +53,15 @@ fn copy_capacity(status: &mut Value) {
     }
 }
 
-/// The older single field follows the list, and makes it if the list is absent.
+/// The older single field and the first of the list are one; where they differ, the field counts.
 fn pod_cidrs(object: &mut Value) {
     let spec = child(object, "spec");
     let single = text(spec, "podCIDR").to_owned();
-    if empty(&spec["podCIDRs"]) && !single.is_empty() {
-        set(spec, "podCIDRs", vec![json!(single)]);
-    } else if let Some(first) = items(spec, "podCIDRs").first().cloned() {
-        set(spec, "podCIDR", first);
+    match items(spec, "podCIDRs").first().cloned() {
+        Some(first) if single.is_empty() => set(spec, "podCIDR", first),
+        Some(first) if first == *single => {}
+        _ if single.is_empty() => {}
+        _ => set(spec, "podCIDRs", vec![json!(single)]),
     }
 }
 

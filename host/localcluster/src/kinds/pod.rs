@@ -35,11 +35,15 @@ pub(super) fn spec() -> Spec {
         returns_deleted: true,
         default: pod_defaults::pod,
         create: |ctx, object| {
+            if int(&object["spec"], "terminationGracePeriodSeconds") < 0 {
+                set(child(object, "spec"), "terminationGracePeriodSeconds", 1);
+            }
             let labels = object["metadata"]["labels"].clone();
             pod_scheduling::select_own_labels(&mut object["spec"], &labels);
             let qos = resources::qos(&object["spec"]);
             set(object, "status", json!({"phase": "Pending", "qosClass": qos}));
             gate_condition(object, &ctx.now);
+            pod_annotations::adopt_app_armor(ctx, object);
             Ok(())
         },
         update: |_, sub, old, new| {
@@ -55,6 +59,12 @@ pub(super) fn spec() -> Spec {
             let mut out = Vec::new();
             pod_annotations::mirror(&mut out, object);
             pod_annotations::cost(&mut out, &object["metadata"], "metadata.annotations");
+            pod_annotations::app_armor(
+                &mut out,
+                &object["metadata"],
+                &object["spec"],
+                "metadata.annotations",
+            );
             pod_validation::pod(&mut out, object);
             token_volumes(&mut out, &object["spec"]);
             out
@@ -69,6 +79,7 @@ pub(super) fn spec() -> Spec {
                 let detail = "cannot be set until all schedulingGates have been cleared";
                 out.push(FieldError::forbidden("spec.nodeName", detail));
             }
+            pod_annotations::app_armor_agrees(&mut out, &object["metadata"], spec, "spec");
             out
         },
         validate_update,

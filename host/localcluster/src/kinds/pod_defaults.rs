@@ -1,8 +1,14 @@
 //! Defaults of pods and pod templates.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
 use serde_json::{Value, json};
 
-use super::value::{child, empty, fill, fill_zero, flag, int, items_mut, present, remove, set, text};
+use super::resources::pod_total;
+use super::value::{
+    child, empty, fill, fill_null, fill_zero, flag, int, items_mut, present, remove, set, text,
+};
 
 const MODE: i64 = 0o644;
 
@@ -21,9 +27,12 @@ pub fn pod(pod: &mut Value) {
     }
     fill(pod_spec, "enableServiceLinks", true);
     if let Some(limits) = pod_spec["resources"]["limits"].as_object().cloned() {
-        // Only what can be given to a pod as a whole.
+        // Only what can be given to a pod as a whole; what its containers ask for in all comes first.
         let shared = |name: &str| matches!(name, "cpu" | "memory") || name.starts_with("hugepages-");
-        for (name, amount) in limits.into_iter().filter(|(name, _)| shared(name)) {
+        for (name, mut amount) in limits.into_iter().filter(|(name, _)| shared(name)) {
+            if let Some(asked) = pod_total(pod_spec, "requests", &name) {
+                amount = json!(asked.to_string());
+            }
             fill(child(child(pod_spec, "resources"), "requests"), &name, amount);
         }
     }
@@ -123,16 +132,24 @@ fn container(container: &mut Value, host_network: bool) {
     }
 }
 
-/// Images that name no fixed version are always pulled.
+/// Images that name no fixed version are always pulled; what names no image at all is nothing to look for.
 fn pull_policy(image: &str) -> &'static str {
-    let (name, has_digest) = match image.split_once('@') {
-        Some((name, _)) => (name, true),
-        None => (image, false),
-    };
-    let tag = name.rsplit('/').next().and_then(|last| last.split_once(':')).map(|t| t.1);
+    static NAME: LazyLock<Regex> = LazyLock::new(|| {
+        // The grammar of references of the OCI distribution specification and of Docker.
+        const LABEL: &str = "[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?";
+        const PART: &str = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*";
+        let host = format!(r"(?:{LABEL}(?:\.{LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?");
+        let digest = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}";
+        let text = format!(r"^((?:{host}/)?{PART}(?:/{PART})*)(?::([\w][\w.-]{{0,127}}))?(@{digest})?$");
+        // The text is fixed.
+        Regex::new(&text).unwrap_or_else(|error| unreachable!("{error}"))
+    });
+    let Some(found) = NAME.captures(image) else { return "IfNotPresent" };
+    let (tag, digest) = (found.get(2).map(|m| m.as_str()), found.get(3));
     match tag {
+        _ if found[1].len() > 255 => "IfNotPresent",
         Some("latest") => "Always",
-        None if !has_digest => "Always",
+        None if digest.is_none() => "Always",
         _ => "IfNotPresent",
     }
 }
@@ -174,10 +191,6 @@ fn volume(volume: &mut Value) {
     if let Some(it) = present(volume, "projected") {
         fill(it, "defaultMode", MODE);
         for source in items_mut(it, "sources") {
-            // Served by no release yet: dropped, as the feature gate is closed.
-            for closed in ["clusterTrustBundle", "podCertificate"] {
-                remove(source, closed);
-            }
             if let Some(downward) = present(source, "downwardAPI") {
                 downward_items(downward);
             }
@@ -188,7 +201,7 @@ fn volume(volume: &mut Value) {
     }
     volume_source(volume);
     if let Some(claim) = present(volume, "ephemeral").and_then(|e| present(e, "volumeClaimTemplate")) {
-        fill(child(claim, "spec"), "volumeMode", "Filesystem");
+        fill_null(child(claim, "spec"), "volumeMode", "Filesystem");
     }
     if let Some(image) = present(volume, "image") {
         let policy = pull_policy(text(image, "reference"));
@@ -212,9 +225,9 @@ pub(super) fn volume_source(volume: &mut Value) {
         fill(it, "keyring", "/etc/ceph/keyring");
     }
     if let Some(it) = present(volume, "azureDisk") {
-        fill(it, "cachingMode", "ReadWrite");
-        fill(it, "kind", "Shared");
-        fill(it, "fsType", "ext4");
+        fill_null(it, "cachingMode", "ReadWrite");
+        fill_null(it, "kind", "Shared");
+        fill_null(it, "fsType", "ext4");
         fill(it, "readOnly", false);
     }
     if let Some(it) = present(volume, "scaleIO") {
@@ -244,7 +257,10 @@ mod tests {
             ("host:5000/nginx", "Always"),
             ("host:5000/nginx:1", "IfNotPresent"),
             ("nginx@sha256:abc", "IfNotPresent"),
-            ("", "Always"),
+            ("host.example:5000/a/b_c", "Always"),
+            ("Nginx", "IfNotPresent"),
+            ("no image", "IfNotPresent"),
+            ("", "IfNotPresent"),
         ] {
             assert_eq!(pull_policy(image), want, "{image}");
         }

@@ -273,8 +273,10 @@ pub(super) fn tolerations(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
                 }
             }
             other => {
-                let field = format!("{here}.operator");
-                out.push(FieldError::not_supported(field, &json!(other), &["Equal", "Exists"]));
+                // Comparing is off unless asked for, but known.
+                let all = ["Equal", "Exists", "Lt", "Gt"];
+                let known = if all.contains(&other) { &all[..] } else { &all[..2] };
+                out.push(FieldError::not_supported(format!("{here}.operator"), &json!(other), known));
             }
         }
         let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];

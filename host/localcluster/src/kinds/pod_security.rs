@@ -180,6 +180,88 @@ fn windows_options(out: &mut Vec<FieldError>, options: &Value, path: &str) {
             out.push(FieldError::invalid(format!("{path}.{key}"), &json!(""), &detail));
         }
     }
+    if text(options, "gmsaCredentialSpec").len() > 64 * 1024 {
+        let detail = "gmsaCredentialSpec size must be under 64 KiB";
+        let field = format!("{path}.gmsaCredentialSpec");
+        out.push(FieldError::invalid(field, &options["gmsaCredentialSpec"], detail));
+    }
+    let name = text(options, "runAsUserName");
+    if !name.is_empty() {
+        let wrong = windows_user(name).into_iter().map(|why| format!("runAsUserName{why}"));
+        invalid_all(out, &format!("{path}.runAsUserName"), &json!(name), wrong);
+    }
+}
+
+/// What is wrong with `DOMAIN\user` or `user`.
+fn windows_user(name: &str) -> Vec<String> {
+    if name.chars().any(char::is_control) {
+        return vec![" cannot contain control characters".into()];
+    }
+    let (domain, user) = match name.split_once('\\') {
+        Some((_, rest)) if rest.contains('\\') => {
+            return vec![" cannot contain more than one backslash".into()];
+        }
+        Some((domain, user)) => (Some(domain), user),
+        None => (None, name),
+    };
+    let mut out = Vec::new();
+    if let Some(domain) = domain {
+        if domain.len() >= 256 {
+            out.push("'s Domain length must be under 256 characters".into());
+        }
+        let netbios = (1..=15).contains(&domain.chars().count())
+            && !domain.starts_with('.')
+            && !domain.contains(['\\', '/', ':', '*', '?', '"', '<', '>', '|']);
+        if !netbios && !names::subdomain(domain).is_empty() {
+            out.push("'s Domain doesn't match the NetBios nor the DNS format".into());
+        }
+    }
+    if user.is_empty() {
+        out.push("'s User cannot be empty".into());
+    } else if user.len() > 104 {
+        out.push("'s User length must not be longer than 104 characters".into());
+    }
+    if !user.is_empty() && user.chars().all(|c| matches!(c, '.' | ' ')) {
+        out.push("'s User cannot contain only periods or spaces".into());
+    }
+    const REFUSED: &str = r#""/\:;|=,+*?<>@[]"#;
+    if user.contains(|c| REFUSED.contains(c)) {
+        out.push(format!("'s User cannot contain the following characters: {REFUSED}"));
+    }
+    out
+}
+
+/// Containers that are processes of the host are all of the pod's, and on the host's network.
+pub(super) fn host_processes(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
+    let of_pod = spec["securityContext"]["windowsOptions"]["hostProcess"].as_bool();
+    let (mut all, mut host) = (0, 0);
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for (i, container) in items(spec, list).iter().enumerate() {
+            let own = container["securityContext"]["windowsOptions"]["hostProcess"].as_bool();
+            if let (Some(pod), Some(own)) = (of_pod, own) {
+                if pod != own {
+                    let field = format!("{path}.{list}[{i}].securityContext.windowsOptions.hostProcess");
+                    let detail =
+                        format!("pod hostProcess value must be identical if both are specified, was {pod}");
+                    out.push(FieldError::invalid(field, &json!(own), &detail));
+                }
+            }
+            all += 1;
+            host += i32::from(own.or(of_pod) == Some(true));
+        }
+    }
+    if host == 0 {
+        return;
+    }
+    if host != all {
+        let detail =
+            "If pod contains any hostProcess containers then all containers must be HostProcess containers";
+        out.push(FieldError::invalid(path, &json!(""), detail));
+    }
+    if !flag(spec, "hostNetwork") {
+        let detail = "hostNetwork must be true if pod contains any hostProcess containers";
+        out.push(FieldError::invalid(format!("{path}.hostNetwork"), &json!(false), detail));
+    }
 }
 
 /// `securityContext` of a container.
@@ -246,7 +328,10 @@ pub(super) fn operating_system(out: &mut Vec<FieldError>, spec: &Value, path: &s
         "" => return out.push(FieldError::required(field, "")),
         "linux" => false,
         "windows" => true,
-        other => return out.push(FieldError::not_supported(field, &json!(other), &["linux", "windows"])),
+        other => {
+            let field = format!("{path}.os");
+            return out.push(FieldError::not_supported(field, &json!(other), &["linux", "windows"]));
+        }
     };
     let context = &spec["securityContext"];
     let here = format!("{path}.securityContext");
@@ -258,7 +343,8 @@ pub(super) fn operating_system(out: &mut Vec<FieldError>, spec: &Value, path: &s
                 (&spec[*key], format!("{path}.{key}"))
             };
             let counts = matches!(*key, "hostUsers" | "shareProcessNamespace");
-            if !empty(value) && (counts || *value != false) {
+            let set = if *key == "sysctls" { !empty(value) } else { !value.is_null() };
+            if set && (counts || *value != false) {
                 out.push(FieldError::forbidden(field, "cannot be set for a windows pod"));
             }
         }

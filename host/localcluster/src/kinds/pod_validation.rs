@@ -19,7 +19,10 @@ pub fn template(out: &mut Vec<FieldError>, template: &Value, path: &str) {
         invalid_all(out, &format!("{path}.annotations"), &json!(key), messages);
     }
     pod_annotations::cost(out, &template["metadata"], &format!("{path}.annotations"));
-    spec(out, &template["spec"], &format!("{path}.spec"));
+    let (metadata, inner) = (&template["metadata"], format!("{path}.spec"));
+    pod_annotations::app_armor(out, metadata, &template["spec"], &format!("{path}.annotations"));
+    spec(out, &template["spec"], &inner);
+    pod_annotations::app_armor_agrees(out, metadata, &template["spec"], &inner);
     if !empty(&template["spec"]["ephemeralContainers"]) {
         let field = format!("{path}.spec.ephemeralContainers");
         out.push(FieldError::forbidden(field, "ephemeral containers not allowed in pod template"));
@@ -66,6 +69,7 @@ fn check(out: &mut Vec<FieldError>, spec: &Value, path: &str, pod: Option<&str>)
     pod_dns::config(out, spec, path);
     gates(out, spec, path);
     topology(out, spec, path);
+    pod_security::host_processes(out, spec, path);
     pod_security::host_users(out, spec, path);
     pod_dns::hostname_override(out, spec, path);
     named(out, spec, path, "serviceAccountName", names::subdomain);
@@ -82,7 +86,9 @@ fn check(out: &mut Vec<FieldError>, spec: &Value, path: &str, pod: Option<&str>)
     tolerations(out, spec, path);
     pod_dns::aliases(out, spec, path);
     named(out, spec, path, "priorityClassName", names::subdomain);
-    named(out, spec, path, "runtimeClassName", names::subdomain);
+    if let Some(class) = spec["runtimeClassName"].as_str() {
+        invalid_all(out, &format!("{path}.runtimeClassName"), &json!(class), names::subdomain(class));
+    }
     if !spec["preemptionPolicy"].is_null() {
         one_of(out, spec, path, "preemptionPolicy", &["PreemptLowerPriority", "Never"]);
     }

@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 
 use super::apps::{counts, int_or_percent};
+use super::names::NameRule;
 use super::pod_validation::label_selector;
 use super::spec::{Generation, Spec};
-use super::value::{int, set, text};
+use super::value::{int, set};
+use super::volume_sources::known;
 use crate::status::FieldError;
 use crate::table::{AGE, Column, Columns, NAME, age, column, name, number};
 
@@ -16,6 +18,8 @@ pub(super) fn spec() -> Spec {
         generation: Generation::Spec,
         unconditional: false,
         checks_meta: false,
+        core_finalizers: false,
+        name: NameRule::PathSegment,
         validate: |object| {
             let mut out = Vec::new();
             let spec = &object["spec"];
@@ -37,12 +41,12 @@ pub(super) fn spec() -> Spec {
                 super::apps::at_most_all(&mut out, value, &field);
             }
             label_selector(&mut out, &spec["selector"], "spec.selector");
-            let policy = text(spec, "unhealthyPodEvictionPolicy");
-            if !matches!(policy, "" | "IfHealthyBudget" | "AlwaysAllow") {
-                let known = ["AlwaysAllow", "IfHealthyBudget"];
-                let field = "spec.unhealthyPodEvictionPolicy";
-                out.push(FieldError::not_supported(field, &json!(policy), &known));
-            }
+            known(
+                &mut out,
+                &spec["unhealthyPodEvictionPolicy"],
+                "spec.unhealthyPodEvictionPolicy",
+                &["AlwaysAllow", "IfHealthyBudget"],
+            );
             out
         },
         validate_sub: |sub, _, new| {

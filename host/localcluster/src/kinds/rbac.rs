@@ -13,13 +13,7 @@ use crate::table::{AGE, Column, Columns, NAME, age, column, name, wide};
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 pub(super) fn spec(plural: &str) -> Spec {
-    let base = Spec {
-        name: NameRule::PathSegment,
-        core_finalizers: false,
-        create_on_update: true,
-        revalidates: true,
-        ..Spec::new()
-    };
+    let base = Spec { name: NameRule::PathSegment, create_on_update: true, revalidates: true, ..Spec::new() };
     match plural {
         "rolebindings" | "clusterrolebindings" => Spec {
             default: binding_defaults,

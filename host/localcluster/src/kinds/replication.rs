@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::apps::{REPLICA_COLUMNS, replica_row, replica_status, selector_cell};
 use super::meta::non_negative;
+use super::names::NameRule;
 use super::pod_defaults;
 use super::pod_validation;
 use super::scale::Scale;
@@ -17,6 +18,7 @@ pub(super) fn spec() -> Spec {
     Spec {
         warnings: |old, new| super::pod_warnings::of_template(old, new, "spec.template"),
         generation: Generation::Spec,
+        name: NameRule::Declared,
         orphans: true,
         default: defaults,
         validate,
@@ -76,6 +78,10 @@ fn validate(object: &Value) -> Vec<FieldError> {
     if policy != "Always" {
         let field = "spec.template.spec.restartPolicy";
         out.push(FieldError::not_supported(field, &json!(policy), &["Always"]));
+    }
+    if !spec["template"]["spec"]["activeDeadlineSeconds"].is_null() {
+        let detail = "activeDeadlineSeconds in ReplicationController is not Supported";
+        out.push(FieldError::forbidden("spec.template.spec.activeDeadlineSeconds", detail));
     }
     out
 }

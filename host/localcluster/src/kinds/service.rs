@@ -7,7 +7,7 @@ use super::names::NameRule;
 use super::service_ip::Services;
 use super::service_validation::{balancer, validate};
 use super::spec::Spec;
-use super::value::{child, empty, fill, int, items, items_mut, present, remove, set, text};
+use super::value::{child, empty, fill, fill_null, int, items, items_mut, present, remove, set, text};
 use crate::schema;
 use crate::selector::label_selector_text;
 use crate::status::{FieldError, FieldReason};
@@ -67,7 +67,7 @@ fn defaults(object: &mut Value) {
         fill(spec, "externalTrafficPolicy", "Cluster");
     }
     if matches!(type_name.as_str(), "ClusterIP" | "NodePort" | "LoadBalancer") {
-        fill(spec, "internalTrafficPolicy", "Cluster");
+        fill_null(spec, "internalTrafficPolicy", "Cluster");
     }
     if type_name == "LoadBalancer" {
         fill(spec, "allocateLoadBalancerNodePorts", true);
@@ -78,7 +78,7 @@ fn defaults(object: &mut Value) {
         .flat_map(|lb| items_mut(lb, "ingress").collect::<Vec<_>>())
     {
         if !text(ingress, "ip").is_empty() {
-            fill(ingress, "ipMode", "VIP");
+            fill_null(ingress, "ipMode", "VIP");
         }
     }
 }

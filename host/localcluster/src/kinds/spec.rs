@@ -213,7 +213,7 @@ fn keep_meta(old: &Value, new: &mut Value, keys: &[&str]) {
 impl Strategy for Builtin {
     fn default(&self, kind: &Kind, object: &mut Value) {
         (self.spec.default)(object);
-        schema::normalize(kind, object);
+        schema::normalize_sent(kind, object);
     }
 
     fn to_storage(&self, _kind: &Kind, object: Value) -> Value {
@@ -318,6 +318,9 @@ impl Strategy for Builtin {
         }
         if self.spec.revalidates {
             out.extend(meta::create(new, self.namespaced, self.spec.name));
+            if self.spec.core_finalizers {
+                out.extend(meta::core_finalizers(new));
+            }
         }
         let (mut content, change) = ((self.spec.validate)(new), (self.spec.validate_update)(old, new));
         pod_annotations::forgive(&mut content, || (self.spec.validate)(old));

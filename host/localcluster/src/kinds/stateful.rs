@@ -99,7 +99,7 @@ fn validate(object: &Value) -> Vec<FieldError> {
             non_negative(&mut out, "spec.updateStrategy.rollingUpdate.partition", partition);
         }
         _ => {
-            let shown = internal::capitalised(&["type", "rollingUpdate"], strategy);
+            let shown = internal::strategy(strategy);
             let message = format!("Invalid value: {shown}: must be 'RollingUpdate' or 'OnDelete'");
             out.push(FieldError::raw(FieldReason::Invalid, "spec.updateStrategy", message));
         }

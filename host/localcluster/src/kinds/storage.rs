@@ -8,7 +8,7 @@ use super::names;
 use super::pod_validation::label_selector;
 use super::resources::quantity;
 use super::spec::{Spec, StatusMeta};
-use super::value::{child, entries, fill, flag, items, text};
+use super::value::{child, entries, fill, fill_null, flag, items, text};
 use super::volume_remote::driver_name;
 use super::volume_sources::known;
 use crate::status::{FieldError, FieldReason};
@@ -71,8 +71,8 @@ fn storage_class() -> Spec {
         returns_deleted: true,
         revalidates: true,
         default: |object| {
-            fill(object, "reclaimPolicy", "Delete");
-            fill(object, "volumeBindingMode", "Immediate");
+            fill_null(object, "reclaimPolicy", "Delete");
+            fill_null(object, "volumeBindingMode", "Immediate");
         },
         validate: |object| {
             let mut out = Vec::new();
@@ -247,7 +247,7 @@ fn csi_driver() -> Spec {
         generation: super::spec::Generation::SpecChanges,
         validate: |object| {
             let mut out = Vec::new();
-            if text(&object["metadata"], "name").len() > 63 {
+            if matches!(text(&object["metadata"], "name").len(), 64..=253) {
                 out.push(FieldError::too_long("metadata.name", 63));
             }
             driver_spec(&mut out, &object["spec"]);
@@ -279,7 +279,7 @@ fn csi_driver() -> Spec {
             fill(spec, "attachRequired", true);
             fill(spec, "podInfoOnMount", false);
             fill(spec, "storageCapacity", false);
-            fill(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+            fill_null(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
             fill(spec, "requiresRepublish", false);
             fill(spec, "seLinuxMount", false);
             if super::value::empty(&spec["volumeLifecycleModes"]) {

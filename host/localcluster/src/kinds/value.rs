@@ -57,6 +57,13 @@ pub fn fill(object: &mut Value, key: &str, value: impl Into<Value>) {
     }
 }
 
+/// Sets a key that is absent or null; empty text is a value of its own.
+pub fn fill_null(object: &mut Value, key: &str, value: impl Into<Value>) {
+    if object[key].is_null() {
+        set(object, key, value);
+    }
+}
+
 /// Sets a key that is absent or zero.
 pub fn fill_zero(object: &mut Value, key: &str, value: i64) {
     if int(object, key) == 0 {

@@ -8,7 +8,7 @@ use super::names;
 use super::pod_validation::label_selector;
 use super::resources::quantity;
 use super::spec::Spec;
-use super::value::{child, copy, empty, entries, fill, remove, set, text};
+use super::value::{child, copy, empty, entries, fill, fill_null, remove, set, text};
 use super::volume_sources::known;
 use super::volumes::{class, class_name, modes, or_unset, phase, short_modes};
 use crate::status::FieldError;
@@ -108,7 +108,11 @@ fn claim_status(status: &Value) -> Vec<FieldError> {
 /// Defaults of claims, also of those in templates.
 pub(super) fn claim_defaults(claim: &mut Value) {
     let spec = child(claim, "spec");
-    fill(spec, "volumeMode", "Filesystem");
+    fill_null(spec, "volumeMode", "Filesystem");
+}
+
+/// The older reference to a source and the newer one are the same where only one is given.
+fn one_source(spec: &mut Value) {
     if spec["dataSource"].is_object() && spec["dataSourceRef"].is_null() {
         let source = spec["dataSource"].clone();
         set(spec, "dataSourceRef", source);
@@ -151,6 +155,13 @@ pub(super) fn claim() -> Spec {
         create: |_, object| {
             set(object, "status", json!({"phase": "Pending"}));
             drop_references(&mut object["spec"]);
+            one_source(child(object, "spec"));
+            Ok(())
+        },
+        update: |_, sub, _, object| {
+            if sub.is_empty() {
+                one_source(child(object, "spec"));
+            }
             Ok(())
         },
         validate: |object| {

@@ -2,7 +2,7 @@
 //!
 //! In: the sources of a volume. Out: what is wrong with the first of them, and a refusal of every further one.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::resources::quantity;
 use super::value::{empty, text};
@@ -81,7 +81,15 @@ const OF_VOLUMES: &[Source] = &[
     source("hostPath", &["path"], host_path),
     Source { path: "persistentDisk", ..source("gcePersistentDisk", &["pdName"], partition) },
     source("awsElasticBlockStore", &["volumeID"], partition),
-    source("glusterfs", &["endpoints", "path"], NONE),
+    source("glusterfs", &["endpoints", "path"], |out, s, path, _| {
+        let Some(namespace) = s["endpointsNamespace"].as_str() else { return };
+        let field = format!("{path}.endpointsNamespace");
+        if namespace.is_empty() {
+            let detail = "if the endpointnamespace is set, it must be a valid namespace name";
+            return out.push(FieldError::invalid(field, &json!(""), detail));
+        }
+        super::meta::invalid_all(out, &field, &json!(namespace), super::names::label(namespace));
+    }),
     source("flocker", &[], flocker),
     source("nfs", &["server", "path"], nfs),
     source("rbd", &["monitors", "image"], NONE),
@@ -90,8 +98,12 @@ const OF_VOLUMES: &[Source] = &[
     source("iscsi", &["targetPortal"], iscsi),
     source("cinder", &["volumeID"], secret_name),
     source("fc", &[], fibre_channel),
-    source("flexVolume", &["driver"], flex),
-    source("azureFile", &["secretName", "shareName"], NONE),
+    Source { extra: "", ..source("flexVolume", &["driver"], flex) },
+    source("azureFile", &["secretName", "shareName"], |out, s, path, _| {
+        if s["secretNamespace"] == "" {
+            out.push(FieldError::required(format!("{path}.secretNamespace"), ""));
+        }
+    }),
     source("vsphereVolume", &["volumePath"], NONE),
     source("photonPersistentDisk", &["pdID"], NONE),
     source("portworxVolume", &["volumeID"], NONE),
@@ -112,7 +124,8 @@ pub(super) fn check(out: &mut Vec<FieldError>, volume: &Value, path: &str, owner
             continue;
         }
         found += 1;
-        if found > 1 {
+        // A source of volumes that is never one too many has no name for it.
+        if found > 1 && !source.extra.is_empty() {
             let field = format!("{path}.{}", source.extra);
             out.push(FieldError::forbidden(field, "may not specify more than 1 volume type"));
             continue;

@@ -9,7 +9,7 @@ use super::pod_defaults;
 use super::pod_scheduling::node_selector;
 use super::resources::quantity;
 use super::spec::Spec;
-use super::value::{child, copy, empty, entries, fill, items, remove, set, text};
+use super::value::{child, copy, empty, entries, fill, fill_null, items, remove, set, text};
 use super::volume_sources::{self, Owner, known};
 use crate::status::{FieldError, FieldReason};
 use crate::table::{AGE, Column, Columns, NAME, age, column, name, wide};
@@ -36,7 +36,7 @@ pub(super) fn volume() -> Spec {
         default: |object| {
             let spec = child(object, "spec");
             fill(spec, "persistentVolumeReclaimPolicy", "Retain");
-            fill(spec, "volumeMode", "Filesystem");
+            fill_null(spec, "volumeMode", "Filesystem");
             pod_defaults::volume_source(spec);
             fill(child(object, "status"), "phase", "Pending");
         },
@@ -145,7 +145,11 @@ fn volume_validation(object: &Value) -> Vec<FieldError> {
         out.push(FieldError::forbidden("spec.persistentVolumeReclaimPolicy", detail));
     }
     class_names(&mut out, spec, "spec");
-    if !text(spec, "volumeAttributesClassName").is_empty() && spec["csi"].is_null() {
+    if spec["volumeAttributesClassName"] == "" {
+        let detail = "an empty string is disallowed";
+        out.push(FieldError::required("spec.volumeAttributesClassName", detail));
+    }
+    if !spec["volumeAttributesClassName"].is_null() && spec["csi"].is_null() {
         let detail = "has to be specified when using volumeAttributesClassName";
         out.push(FieldError::required("spec.csi", detail));
     }

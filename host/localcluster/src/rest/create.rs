@@ -7,7 +7,7 @@ use super::{Call, Rest, draft_with, drop_type_meta, key, meta, meta_mut, meta_te
 use crate::status::{FieldError, Status};
 use crate::storage::WriteError;
 use crate::webhook::{Admission, Operation};
-use crate::{admission, patch};
+use crate::{admission, patch, schema};
 
 /// Longest base of a generated name; five characters follow.
 const GENERATED_BASE: usize = 58;
@@ -33,6 +33,7 @@ impl Rest {
                 &self.clock.seconds(),
             );
         }
+        schema::normalize(&call.kind, &mut object);
         let mut answer = self.store_new(call, object)?;
         let mut all = warnings;
         all.append(&mut answer.warnings);

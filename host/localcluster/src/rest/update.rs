@@ -10,6 +10,7 @@ use super::strategy::Kind;
 use super::{Call, Rest, add_type_meta, draft_after, drop_type_meta, finalizers, meta, meta_mut, meta_text};
 use crate::admission;
 use crate::patch::{self, PatchOptions, PatchType};
+use crate::schema;
 use crate::status::Status;
 use crate::storage::{Stored, WriteError};
 use crate::webhook::{Admission, Operation};
@@ -71,6 +72,7 @@ impl Rest {
                 let now = self.clock.seconds();
                 let manager = &call.write.manager;
                 patch::managed::on_write(&call.kind, None, &mut object, manager, &call.sub, &now);
+                schema::normalize(&call.kind, &mut object);
                 (object, Vec::new())
             }
             Change::Apply(text) => {
@@ -140,6 +142,7 @@ impl Rest {
                 patch::managed::on_write(kind, Some(&old), &mut new, manager, &call.sub, &ctx.now);
             }
         }
+        schema::normalize(kind, &mut new);
         self.check_grant(call, Some(&old), &new)?;
         admission::mutate_update(&ctx, kind, &call.sub, &old, &mut new)?;
         let asked = Admission { rest: self, ctx: &ctx, call, operation: Operation::Update, sent: None };

@@ -85,6 +85,8 @@ pub(super) struct Seed<'c, 's> {
     pub(super) ty: &'c Type,
     /// Name of the Go type, where it has one.
     pub(super) go: Option<&'c str>,
+    /// Name of the Go type of its items, where they have one.
+    pub(super) go_item: Option<&'c str>,
 }
 
 impl<'de> DeserializeSeed<'de> for Seed<'_, '_> {
@@ -97,7 +99,12 @@ impl<'de> DeserializeSeed<'de> for Seed<'_, '_> {
 
 impl Seed<'_, '_> {
     fn go_name(&self) -> String {
-        self.go.map_or_else(|| go_name(self.context.schema, self.ty), str::to_owned)
+        match (self.go, self.go_item, self.ty) {
+            (Some(name), ..) => name.to_owned(),
+            (None, Some(item), Type::List(_)) => format!("[]{item}"),
+            (None, Some(item), Type::Map(_)) => format!("map[string]{item}"),
+            _ => go_name(self.context.schema, self.ty),
+        }
     }
 
     fn mismatch(self, what: &str) -> Option<Value> {
@@ -206,14 +213,14 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
                 return Ok(self.mismatch("array"));
             }
         };
-        let context = self.context;
+        let (context, go) = (self.context, self.go_item);
         let base = context.path.len();
         let mut items = Vec::new();
         loop {
             let index = items.len();
             // Writing to a String cannot fail.
             let _ = write!(context.path, "[{index}]");
-            let next = seq.next_element_seed(Seed { context: &mut *context, ty: item, go: None });
+            let next = seq.next_element_seed(Seed { context: &mut *context, ty: item, go, go_item: None });
             context.path.truncate(base);
             match next? {
                 Some(Some(value)) => items.push(value),
@@ -227,8 +234,8 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         match self.ty {
             Type::Struct(id) => decode_struct(self.context, *id, map).map(Some),
-            Type::Map(item) => decode_map(self.context, item, map).map(Some),
-            Type::Any => decode_map(self.context, &Type::Any, map).map(Some),
+            Type::Map(item) => decode_map(self.context, item, self.go_item, map).map(Some),
+            Type::Any => decode_map(self.context, &Type::Any, None, map).map(Some),
             _ => {
                 while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
                 Ok(self.mismatch("object"))
@@ -260,9 +267,13 @@ fn decode_struct<'de, A: MapAccess<'de>>(
         }
         seen.push(&field.name);
         let base = context.enter(&key);
-        context.fields.push(field.name.clone());
-        let value =
-            map.next_value_seed(Seed { context: &mut *context, ty: &field.ty, go: field.go.as_deref() });
+        context.fields.push(field.go_path.clone());
+        let value = map.next_value_seed(Seed {
+            context: &mut *context,
+            ty: &field.ty,
+            go: field.go.as_deref(),
+            go_item: field.go_item.as_deref(),
+        });
         context.fields.pop();
         context.path.truncate(base);
         if let Some(value) = value? {
@@ -276,6 +287,7 @@ fn decode_struct<'de, A: MapAccess<'de>>(
 fn decode_map<'de, A: MapAccess<'de>>(
     context: &mut Context<'_>,
     item: &Type,
+    go: Option<&str>,
     mut map: A,
 ) -> Result<Value, A::Error> {
     let mut out = Map::new();
@@ -284,7 +296,7 @@ fn decode_map<'de, A: MapAccess<'de>>(
             context.note("duplicate", &key);
         }
         let base = context.enter(&key);
-        let value = map.next_value_seed(Seed { context: &mut *context, ty: item, go: None });
+        let value = map.next_value_seed(Seed { context: &mut *context, ty: item, go, go_item: None });
         context.path.truncate(base);
         let value = match value? {
             Some(value) => value,

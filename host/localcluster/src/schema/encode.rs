@@ -12,13 +12,19 @@ use super::types::{Field, Schema, StructId, Type};
 pub(super) enum EmptyLists {
     /// They stay: defaults tell a list without items from none.
     Stay,
-    /// They go: the stored form does not.
+    /// They stay where JSON would show them: whoever sends one owns it.
+    Shown,
+    /// They go: the stored form does not tell them from none.
     Go,
 }
 
 /// Brings a structure to the form in which it is written.
 pub(super) fn structure(schema: &Schema, id: StructId, object: &mut Map<String, Value>, lists: EmptyLists) {
     for field in &schema.get(id).fields {
+        if field.closed && lists == EmptyLists::Go {
+            object.remove(&field.name);
+            continue;
+        }
         match object.get_mut(&field.name) {
             Some(Value::Array(items)) if items.is_empty() && lists == EmptyLists::Stay => {}
             Some(value) if !value.is_null() => {
@@ -45,12 +51,12 @@ pub(super) fn structure(schema: &Schema, id: StructId, object: &mut Map<String, 
 
 fn present(schema: &Schema, field: &Field, value: &mut Value, lists: EmptyLists) {
     any(schema, &field.ty, value, lists);
-    // The stored form does not tell an empty list from none.
-    let hollow = match value {
-        Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.is_empty() && matches!(field.ty, Type::Map(_)),
-        _ => false,
-    };
+    let hollow = lists == EmptyLists::Go
+        && match value {
+            Value::Array(items) => items.is_empty(),
+            Value::Object(map) => map.is_empty() && matches!(field.ty, Type::Map(_)),
+            _ => false,
+        };
     if hollow && !field.omit_empty && !field.pointer && field.ty != Type::Any {
         *value = Value::Null;
     }

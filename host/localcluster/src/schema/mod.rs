@@ -180,7 +180,7 @@ fn decode_text_with(id: StructId, body: &[u8], lists: EmptyLists) -> Result<(Val
     let mut context = Context::new(schema());
     let ty = Type::Struct(id);
     let mut parser = serde_json::Deserializer::from_slice(body);
-    let value = Seed { context: &mut context, ty: &ty, go: None }
+    let value = Seed { context: &mut context, ty: &ty, go: None, go_item: None }
         .deserialize(&mut parser)
         .and_then(|value| parser.end().map(|()| value))
         .map_err(|e| syntax::go_error(&e, body))?;
@@ -191,7 +191,7 @@ fn decode_text_with(id: StructId, body: &[u8], lists: EmptyLists) -> Result<(Val
 pub(crate) fn decode_any(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let mut context = Context::new(schema());
     let mut parser = serde_json::Deserializer::from_slice(body);
-    let value = Seed { context: &mut context, ty: &Type::Any, go: None }
+    let value = Seed { context: &mut context, ty: &Type::Any, go: None, go_item: None }
         .deserialize(&mut parser)
         .and_then(|value| parser.end().map(|()| value))
         .map_err(|e| syntax::go_error(&e, body))?;
@@ -211,7 +211,7 @@ pub(crate) fn decode_patched(id: StructId, value: &Value) -> (Value, Notes) {
 fn decode_value_with(id: StructId, value: &Value, lists: EmptyLists) -> (Value, Notes) {
     let mut context = Context::new(schema());
     let ty = Type::Struct(id);
-    let value = Seed { context: &mut context, ty: &ty, go: None }.deserialize(value);
+    let value = Seed { context: &mut context, ty: &ty, go: None, go_item: None }.deserialize(value);
     // A parsed value cannot be malformed; what does not fit is in the notes.
     canonical(id, value.unwrap_or_default(), context, lists)
 }
@@ -221,7 +221,7 @@ pub(crate) fn decode_value_at(id: StructId, value: &Value, path: &str) -> (Value
     let mut context = Context::new(schema());
     context.start_at(path);
     let ty = Type::Struct(id);
-    let value = Seed { context: &mut context, ty: &ty, go: None }.deserialize(value);
+    let value = Seed { context: &mut context, ty: &ty, go: None, go_item: None }.deserialize(value);
     canonical(id, value.unwrap_or_default(), context, EmptyLists::Go)
 }
 
@@ -236,12 +236,21 @@ fn canonical(id: StructId, value: Option<Value>, context: Context<'_>, lists: Em
 
 /// Brings an object of a built-in kind to the form in which it is written.
 pub fn normalize(kind: &Kind, object: &mut Value) {
+    bring(kind, object, EmptyLists::Go);
+}
+
+/// Brings an object of a built-in kind to the form that says who owns what of it.
+pub fn normalize_sent(kind: &Kind, object: &mut Value) {
+    bring(kind, object, EmptyLists::Shown);
+}
+
+fn bring(kind: &Kind, object: &mut Value, lists: EmptyLists) {
     if kind.custom {
         return;
     }
     let id = schema().kind(&kind.api_version(), &kind.kind);
     if let (Some(id), Value::Object(map)) = (id, object) {
-        encode::structure(schema(), id, map, EmptyLists::Go);
+        encode::structure(schema(), id, map, lists);
     }
 }
 

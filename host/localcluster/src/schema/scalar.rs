@@ -89,7 +89,8 @@ pub(super) fn base64(text: &str) -> Result<String, String> {
         Err(error) => {
             let at = match error {
                 base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => at,
-                _ => clean.len(),
+                // What breaks off is wrong from its last group of four on.
+                _ => clean.len() / 4 * 4,
             };
             Err(format!("illegal base64 data at input byte {at}"))
         }

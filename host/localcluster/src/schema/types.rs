@@ -84,11 +84,33 @@ pub struct Field {
     pub list: ListKind,
     /// Server-side apply: a map or structure that has one owner.
     pub atomic: bool,
+    /// Server-side apply: a structure of which each field has its owner here, whatever its type says.
+    pub granular: bool,
     /// Name of the Go type in decoding errors.
     pub go: Option<String>,
+    /// Name of the Go type of the items of a list or map in decoding errors.
+    pub go_item: Option<String>,
+    /// What decoding errors call the field: after the embedded structures it comes from.
+    pub go_path: String,
+    /// Its value where it is left out, by the OpenAPI document.
+    pub default: Option<Value>,
     /// Field number in protobuf.
     pub number: u32,
+    /// Its feature is off.
+    pub closed: bool,
 }
+
+/// Fields of features that a server with default settings does not have: they are dropped before anything is stored.
+const CLOSED: [(&str, &str); 8] = [
+    ("PodSpec", "schedulingGroup"),
+    ("VolumeProjection", "clusterTrustBundle"),
+    ("VolumeProjection", "podCertificate"),
+    ("NodeSpec", "configSource"),
+    ("NodeStatus", "config"),
+    ("CSIDriverSpec", "preventPodSchedulingIfMissing"),
+    ("LeaseSpec", "strategy"),
+    ("LeaseSpec", "preferredHolder"),
+];
 
 /// A structure embedded in protobuf as a message of its own though its JSON fields are inlined.
 #[derive(Clone, Debug)]
@@ -196,7 +218,7 @@ impl Schema {
                 required: strings(&ty["required"]),
                 ..Struct::default()
             };
-            out.collect(types, ty, &mut it, true);
+            out.collect(types, ty, &mut it, true, "");
             it.by_name = it.fields.iter().enumerate().map(|(i, f)| (f.name.clone(), i)).collect();
             out.structs.push(it);
         }
@@ -216,6 +238,7 @@ impl Schema {
         ty: &Value,
         into: &mut Struct,
         outermost: bool,
+        within: &str,
     ) {
         for entry in ty["fields"].as_array().into_iter().flatten() {
             let (name, type_name) = (text(&entry[0]), text(&entry[1]));
@@ -226,7 +249,8 @@ impl Schema {
                 if let (true, true, Some(id)) = (outermost, number > 0, self.named(type_name)) {
                     into.embedded.push(Embedded { number, id });
                 }
-                self.collect(types, inner, into, false);
+                let embedded = type_name.rsplit('.').next().unwrap_or("");
+                self.collect(types, inner, into, false, &format!("{within}{embedded}."));
                 continue;
             }
             let extra = &entry[4];
@@ -247,7 +271,12 @@ impl Schema {
                 merge_key: extra["key"].as_str().map(str::to_owned),
                 list,
                 atomic: extra["map"] == "atomic",
+                granular: extra["map"] == "granular",
                 go: extra["go"].as_str().map(str::to_owned),
+                go_item: extra["item"].as_str().map(str::to_owned),
+                go_path: format!("{within}{name}"),
+                default: extra.get("default").cloned(),
+                closed: CLOSED.contains(&(into.name.rsplit('.').next().unwrap_or(""), name)),
                 // Numbers inside an embedded message are not numbers of this one.
                 number: if outermost { number } else { 0 },
             });

@@ -69,16 +69,18 @@ fn is_void(value: Option<&Value>) -> bool {
     }
 }
 
-type Items<'v> = Vec<(Element, &'v Value)>;
-
-fn find<'v>(list: &Items<'v>, wanted: &Element) -> Option<&'v Value> {
-    list.iter().find(|(element, _)| element == wanted).map(|(_, value)| *value)
-}
-
-/// The items of a list by what tells them apart.
-fn index<'v>(node: Node<'_>, shape: &Shape, list: Option<&'v Value>) -> Items<'v> {
+/// The items of a list by what tells them apart; several that are told apart by nothing stand together.
+fn index<'v>(node: Node<'_>, shape: &Shape, list: Option<&'v Value>) -> Vec<(Element, Vec<&'v Value>)> {
     let items = list.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    items.iter().filter_map(|item| Some((item_element(node, shape, item)?, item))).collect()
+    let mut out: Vec<(Element, Vec<&Value>)> = Vec::with_capacity(items.len());
+    for item in items {
+        let Some(element) = item_element(node, shape, item) else { continue };
+        match out.iter_mut().find(|(known, _)| *known == element) {
+            Some((_, same)) => same.push(item),
+            None => out.push((element, vec![item])),
+        }
+    }
+    out
 }
 
 fn walk(
@@ -125,14 +127,28 @@ fn walk(
         return;
     }
     let (before, after) = (index(node, &shape, old), index(node, &shape, new));
-    let mut seen: Vec<&Element> = Vec::new();
-    for (element, _) in before.iter().chain(&after) {
-        if seen.contains(&element) {
-            continue;
-        }
-        seen.push(element);
+    let of = |side: &[(Element, Vec<&Value>)], wanted: &Element| -> Vec<Value> {
+        let found = side.iter().find(|(element, _)| element == wanted);
+        found.map_or_else(Vec::new, |(_, items)| items.iter().map(|v| (*v).clone()).collect())
+    };
+    let fresh = after.iter().filter(|(element, _)| !before.iter().any(|(known, _)| known == element));
+    for (element, _) in before.iter().chain(fresh) {
+        let (was, is) = (of(&before, element), of(&after, element));
         path.push(element.clone());
-        walk(node.item(), find(&before, element), find(&after, element), path, out);
+        // Items that nothing tells apart have one owner together.
+        match (was.len(), is.len()) {
+            (0 | 1, 0 | 1) => walk(node.item(), was.first(), is.first(), path, out),
+            (0 | 1, _) => {
+                walk(node.item(), was.first(), None, path, out);
+                out.added.insert(path);
+            }
+            (_, 0 | 1) => {
+                walk(node.item(), None, is.first(), path, out);
+                out.removed.insert(path);
+            }
+            _ if was != is => out.modified.insert(path),
+            _ => {}
+        }
         path.pop();
     }
 }

@@ -52,7 +52,8 @@ impl<'s> Node<'s> {
         match self {
             Self::CrdRoot(_) => Shape::Map,
             Self::Struct(id, field) => {
-                let atomic = schema().get(id).atomic || field.is_some_and(|f| f.atomic);
+                let granular = field.is_some_and(|f| f.granular);
+                let atomic = (schema().get(id).atomic && !granular) || field.is_some_and(|f| f.atomic);
                 if atomic { Shape::Leaf } else { Shape::Map }
             }
             Self::Typed(ty, field) => match ty {
@@ -135,9 +136,8 @@ impl<'s> Node<'s> {
 
     fn struct_default(id: StructId, key: &str) -> Option<Value> {
         let field = schema().get(id).field(key)?;
-        // The one key of the published types whose default is not its zero value.
-        if key == "protocol" {
-            return Some("TCP".into());
+        if let Some(value) = &field.default {
+            return Some(value.clone());
         }
         if field.omit_empty || field.pointer {
             return None;
