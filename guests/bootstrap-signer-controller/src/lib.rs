@@ -16,10 +16,10 @@ mod token;
 use std::collections::BTreeMap;
 
 use coxswain_sdk::bootstrap::{NAMESPACE, TOKEN};
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::CONFIG_MAPS;
-use coxswain_sdk::{Action, Controller, Ctx, Declaration, Plan, Query, Resource, Result, View, merge};
-use serde::Deserialize;
+use coxswain_sdk::{
+    Action, Controller, Ctx, Declaration, FromJson, Plan, Query, Resource, Result, View, merge,
+};
 use serde_json::json;
 
 pub use token::Token;
@@ -34,9 +34,9 @@ const SIGNED: &str = "kubeconfig";
 const SIGNATURE: &str = "jws-kubeconfig-";
 
 /// What is read of a ConfigMap.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct ConfigMap {
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default)]
     data: BTreeMap<String, String>,
 }
 

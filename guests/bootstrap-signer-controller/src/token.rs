@@ -1,22 +1,20 @@
 //! Bootstrap tokens, as far as they sign.
 
 use coxswain_sdk::bootstrap::{TOKEN, expiration, text};
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::SECRETS;
-use coxswain_sdk::{ObjectMeta, Resource, Time, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, Time, View};
 
 /// What is read of a bootstrap token.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct Token {
     metadata: ObjectMeta,
     #[serde(default, rename = "type")]
     kind: String,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default)]
     data: Data,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "kebab-case", default)]
 struct Data {
     token_id: String,

@@ -15,10 +15,8 @@ mod tests;
 
 use coxswain_sdk::contract::LookupRule;
 use coxswain_sdk::csr::SigningRequest;
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::CERTIFICATE_SIGNING_REQUESTS;
-use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Resource, Result, View};
-use serde::Deserialize;
+use coxswain_sdk::{Controller, Ctx, Declaration, FromJson, Plan, Resource, Result, View};
 use serde_json::{Map, Value};
 
 /// Reviews of what somebody may do.
@@ -26,19 +24,17 @@ pub const SUBJECT_ACCESS_REVIEWS: Resource =
     Resource::new("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview");
 
 /// Who asks, besides the name.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct Asking {
     #[serde(default)]
     spec: Asker,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 struct Asker {
     uid: String,
-    #[serde(deserialize_with = "null_is_default")]
     groups: Vec<String>,
-    #[serde(deserialize_with = "null_is_default")]
     extra: Map<String, Value>,
 }
 

@@ -7,8 +7,7 @@ use coxswain_sdk::contract::Level;
 use coxswain_sdk::csr::{KUBELET_CLIENT, SigningRequest};
 use coxswain_sdk::resource::CERTIFICATE_SIGNING_REQUESTS;
 use coxswain_sdk::x509::Request;
-use coxswain_sdk::{Action, Ask, Ctx, Error, Object, Plan, Result};
-use serde::Deserialize;
+use coxswain_sdk::{Action, Ask, Ctx, Error, FromJson, Object, Plan, Result, from_json};
 use serde_json::json;
 
 use crate::{Asking, SUBJECT_ACCESS_REVIEWS};
@@ -61,13 +60,13 @@ fn is_kind(kind: &str, csr: &SigningRequest, request: &Request) -> bool {
     (kind != "selfnodeclient" || own) && csr.spec.check_kubelet_client(request).is_ok()
 }
 
-#[derive(Deserialize)]
+#[derive(FromJson)]
 struct Review {
     #[serde(default)]
     status: Verdict,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 struct Verdict {
     #[serde(default)]
     allowed: bool,
@@ -97,7 +96,7 @@ fn may(ctx: &Ctx<'_>, csr: &SigningRequest, subresource: &str) -> Result<bool> {
         Ask::Review { resource: SUBJECT_ACCESS_REVIEWS, namespace: String::new(), body: review.to_string() };
     let answer = ctx.look_up(ask)?.map_err(|failure| Error::Retry(failure.message))?;
     let review: Review =
-        serde_json::from_str(&answer).map_err(|e| Error::Retry(format!("cannot read the review: {e}")))?;
+        from_json(&answer).map_err(|e| Error::Retry(format!("cannot read the review: {e}")))?;
     Ok(review.status.allowed)
 }
 

@@ -9,24 +9,23 @@ mod expiry;
 mod tests;
 
 use coxswain_sdk::condition::Condition;
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::CERTIFICATE_SIGNING_REQUESTS;
-use coxswain_sdk::{Action, Controller, Ctx, Declaration, ObjectMeta, Plan, Resource, Result, View};
-use serde::Deserialize;
+use coxswain_sdk::{
+    Action, Controller, Ctx, Declaration, FromJson, ObjectMeta, Plan, Resource, Result, View,
+};
 
 /// What is read of a CertificateSigningRequest.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct SigningRequest {
     metadata: ObjectMeta,
     #[serde(default)]
     status: Status,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 struct Status {
     certificate: String,
-    #[serde(deserialize_with = "null_is_default")]
     conditions: Vec<Condition>,
 }
 

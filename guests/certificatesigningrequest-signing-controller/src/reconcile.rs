@@ -6,7 +6,7 @@ use coxswain_sdk::condition::Condition;
 use coxswain_sdk::contract::{SignLookup, SignWhat};
 use coxswain_sdk::csr::SigningRequest;
 use coxswain_sdk::resource::CERTIFICATE_SIGNING_REQUESTS;
-use coxswain_sdk::{Action, Ask, Ctx, Error, Object, Plan, Result};
+use coxswain_sdk::{Action, Ask, Ctx, Error, Object, Plan, Result, from_json};
 use serde_json::{Value, json};
 
 use crate::{certificate, signer};
@@ -37,8 +37,7 @@ pub(crate) fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
         Err(failure) if failure.reason == "Invalid" => return Err(refused(&failure.message)),
         Err(failure) => return Err(Error::Retry(format!("error auto signing csr: {}", failure.message))),
     };
-    let signed: String =
-        serde_json::from_str(&signed).map_err(|e| refused(&format!("no certificate: {e}")))?;
+    let signed: String = from_json(&signed).map_err(|e| refused(&format!("no certificate: {e}")))?;
     plan.then(write(&csr, &json!({ "certificate": STANDARD.encode(signed) })));
     Ok(plan)
 }

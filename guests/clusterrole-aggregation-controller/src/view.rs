@@ -1,16 +1,14 @@
 //! What is read of ClusterRoles.
 
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::CLUSTER_ROLES;
 use coxswain_sdk::selector::LabelSelector;
-use coxswain_sdk::{ObjectMeta, Resource, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, View};
 use serde_json::{Map, Value};
 
 use crate::NAME;
 
 /// A ClusterRole.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterRole {
     /// Metadata.
@@ -19,7 +17,6 @@ pub struct ClusterRole {
     pub aggregation_rule: Option<AggregationRule>,
     /// Rules, whole: a field that this program does not know may be what narrows
     /// a rule, and must not be lost on the way.
-    #[serde(deserialize_with = "null_is_default")]
     pub rules: Vec<Map<String, Value>>,
 }
 
@@ -28,11 +25,10 @@ impl View for ClusterRole {
 }
 
 /// What a ClusterRole is put together from.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AggregationRule {
     /// Whatever any of these finds.
-    #[serde(deserialize_with = "null_is_default")]
     pub cluster_role_selectors: Vec<LabelSelector>,
 }
 
@@ -48,7 +44,7 @@ impl ClusterRole {
 }
 
 /// Who manages a ClusterRole.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Managed {
     /// Metadata.
@@ -56,21 +52,20 @@ pub struct Managed {
 }
 
 /// What is read of the metadata.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedMeta {
     /// Managers, with what is theirs.
-    #[serde(deserialize_with = "null_is_default")]
     pub managed_fields: Vec<Manager>,
 }
 
 /// A manager, with what is its own.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Manager {
     manager: String,
     operation: String,
-    #[serde(rename = "fieldsV1", deserialize_with = "null_is_default")]
+    #[serde(rename = "fieldsV1")]
     fields: Map<String, Value>,
 }
 

@@ -1,15 +1,14 @@
 //! What is read of CronJobs and Jobs.
 
 use coxswain_sdk::condition::BriefCondition;
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::{CRON_JOBS, JOBS};
-use coxswain_sdk::{ObjectMeta, Resource, StringMap, Time, View, job};
-use serde::{Deserialize, Serialize};
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, StringMap, Time, View, job};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 /// A CronJob.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 pub struct CronJob {
     /// Metadata.
@@ -21,7 +20,7 @@ pub struct CronJob {
 }
 
 /// What is read of a CronJob's spec.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Spec {
     /// When it runs.
@@ -44,34 +43,31 @@ pub struct Spec {
 
 /// A Job template. The spec is never re-typed, so fields that nobody here knows
 /// survive.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 pub struct JobTemplate {
     /// Its metadata.
-    #[serde(deserialize_with = "null_is_default")]
     pub metadata: TemplateMeta,
     /// The Jobs' spec.
     pub spec: Option<Box<RawValue>>,
 }
 
 /// What Jobs get of a template's metadata.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 pub struct TemplateMeta {
     /// Labels.
-    #[serde(deserialize_with = "null_is_default")]
     pub labels: StringMap,
     /// Annotations.
-    #[serde(deserialize_with = "null_is_default")]
     pub annotations: StringMap,
 }
 
 /// The status of a CronJob.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, FromJson, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Status {
     /// References to the Jobs that run.
-    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub active: Vec<Reference>,
     /// When the last run was scheduled for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +78,7 @@ pub struct Status {
 }
 
 /// A reference to a Job, read whole since lists are patched whole.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, FromJson, Serialize)]
 #[serde(transparent)]
 pub struct Reference(pub Map<String, Value>);
 
@@ -120,7 +116,7 @@ impl CronJob {
 }
 
 /// A Job.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Job {
     /// Metadata.
@@ -130,7 +126,7 @@ pub struct Job {
 }
 
 /// The annotation that says what time a Job was made for.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Scheduled {
     /// The time.
@@ -139,11 +135,10 @@ pub struct Scheduled {
 }
 
 /// What is read of a Job's status.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct JobStatus {
     /// Conditions.
-    #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<BriefCondition>,
     /// When it began.
     pub start_time: Option<Time>,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use coxswain_sdk::meta::is_default;
 use coxswain_sdk::pod::available_from;
-use coxswain_sdk::{Object, Time};
-use serde::{Deserialize, Serialize};
+use coxswain_sdk::{FromJson, Object, Time};
+use serde::Serialize;
 
 use crate::manage::Rules;
 use crate::placement::Placement;
@@ -13,7 +13,7 @@ use crate::pods::{ByNode, oldest_first};
 use crate::view::Pod;
 
 /// Status of a DaemonSet.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Status {
     /// Nodes that a pod is wanted on and that have one.

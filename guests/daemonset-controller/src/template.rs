@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::names::pod_prefix;
 use coxswain_sdk::node_affinity::{NAME_FIELD, NodeSelector};
+use coxswain_sdk::read::{Failed, Reader};
 use coxswain_sdk::resource::{DAEMON_SETS, PODS};
 use coxswain_sdk::revisions::REVISION_HASH_LABEL;
 use coxswain_sdk::taints::{
@@ -15,9 +15,8 @@ use coxswain_sdk::taints::{
     Toleration, UNREACHABLE, UNSCHEDULABLE,
 };
 use coxswain_sdk::template::{NewPodMeta, TemplateMeta};
-use coxswain_sdk::{Action, OwnerReference, Result, StringMap, from_json};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use coxswain_sdk::{Action, FromJson, OwnerReference, Result, StringMap, from_json};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -47,53 +46,50 @@ pub struct Template {
     tolerations: Vec<Toleration>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 struct Known {
-    #[serde(deserialize_with = "null_is_default")]
     metadata: TemplateMeta,
-    #[serde(deserialize_with = "null_is_default")]
     spec: Parts,
 }
 
 /// What is known of the spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct Parts {
     node_name: String,
     host_network: bool,
-    #[serde(deserialize_with = "null_is_default")]
     node_selector: StringMap,
-    #[serde(deserialize_with = "null_is_default")]
     affinity: Affinity,
-    #[serde(deserialize_with = "null_is_default")]
     tolerations: Vec<Toleration>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct Affinity {
-    #[serde(deserialize_with = "null_is_default")]
     node_affinity: NodeAffinity,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 struct NodeAffinity {
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
     required: Option<NodeSelector>,
 }
 
-impl<'de> Deserialize<'de> for Template {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        let Some(raw) = Option::<Box<RawValue>>::deserialize(deserializer)? else {
-            return Ok(Self::default());
-        };
-        let known: Option<Known> = from_json(raw.get()).map_err(D::Error::custom)?;
-        let Known { metadata, spec } = known.unwrap_or_default();
+impl FromJson for Template {
+    fn blank() -> Self {
+        Self::default()
+    }
+
+    fn read(&mut self, reader: Reader<'_, '_>) -> std::result::Result<(), Failed> {
+        let raw = reader.raw()?;
+        let known: Option<Known> = from_json(raw.get()).map_err(Failed::new)?;
+        let Some(Known { metadata, spec }) = known else { return Ok(()) };
         let mut tolerations = spec.tolerations.clone();
         tolerations.extend(added(&spec).map(|(key, effect)| Toleration::exists(key, effect)));
-        Ok(Self { raw: Some(raw), metadata, spec, tolerations })
+        *self = Self { raw: Some(raw.to_owned()), metadata, spec, tolerations };
+        Ok(())
     }
 }
 

@@ -3,12 +3,11 @@
 use coxswain_sdk::claim::HasMetadata;
 use coxswain_sdk::condition::DatedCondition;
 use coxswain_sdk::intstr::IntOrString;
-use coxswain_sdk::meta::{NoAnnotations, null_is_default};
+use coxswain_sdk::meta::NoAnnotations;
 use coxswain_sdk::node_affinity::NodeRequirement;
 use coxswain_sdk::resource::{DAEMON_SETS, PODS};
 use coxswain_sdk::selector::LabelSelector;
-use coxswain_sdk::{ObjectMeta, Resource, StringMap, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, StringMap, View};
 
 use crate::status::Status;
 use crate::template::Template;
@@ -18,7 +17,7 @@ use crate::template::Template;
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// A DaemonSet.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct DaemonSet {
     pub metadata: ObjectMeta<StringMap>,
@@ -26,18 +25,17 @@ pub struct DaemonSet {
     pub status: Status,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DaemonSetSpec {
     pub selector: Option<LabelSelector>,
     pub template: Template,
     pub min_ready_seconds: i32,
-    #[serde(deserialize_with = "null_is_default")]
     pub update_strategy: UpdateStrategy,
     pub revision_history_limit: Option<i32>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UpdateStrategy {
     #[serde(rename = "type")]
@@ -45,7 +43,7 @@ pub struct UpdateStrategy {
     pub rolling_update: Option<RollingUpdate>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RollingUpdate {
     pub max_unavailable: Option<IntOrString>,
@@ -72,7 +70,7 @@ impl DaemonSet {
 }
 
 /// A pod.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Pod {
     pub metadata: ObjectMeta,
@@ -80,48 +78,43 @@ pub struct Pod {
     pub status: PodStatus,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
     pub node_name: String,
-    #[serde(deserialize_with = "null_is_default")]
     pub affinity: PodAffinity,
 }
 
 /// As far as it names the node that the pod is for.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodAffinity {
-    #[serde(deserialize_with = "null_is_default")]
     pub node_affinity: PodNodeAffinity,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodNodeAffinity {
-    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution", deserialize_with = "null_is_default")]
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
     pub required: PodNodeSelector,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodNodeSelector {
-    #[serde(deserialize_with = "null_is_default")]
     pub node_selector_terms: Vec<PodNodeSelectorTerm>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodNodeSelectorTerm {
-    #[serde(deserialize_with = "null_is_default")]
     pub match_fields: Vec<NodeRequirement>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct PodStatus {
     pub phase: String,
-    #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<DatedCondition>,
 }
 

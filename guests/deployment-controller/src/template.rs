@@ -5,10 +5,11 @@
 //! templates have equal hashes. Unequal hashes are never taken for unequal
 //! templates, nor the other way round: the hash is only a name.
 
+use coxswain_sdk::FromJson;
 use coxswain_sdk::absent::reduce;
 use coxswain_sdk::hash::{Fnv32a, safe_encode};
+use coxswain_sdk::read::{Failed, Reader};
 use coxswain_sdk::sort::sorted_by;
-use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 /// Label that tells the pods of a Deployment's ReplicaSets apart.
@@ -32,9 +33,14 @@ impl From<Value> for Template {
     }
 }
 
-impl<'de> Deserialize<'de> for Template {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Value::deserialize(deserializer).map(Self::from)
+impl FromJson for Template {
+    fn blank() -> Self {
+        Self::from(Value::Null)
+    }
+
+    fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
+        *self = Self::from(reader.value()?);
+        Ok(())
     }
 }
 
@@ -121,7 +127,7 @@ mod tests {
     use super::*;
 
     fn template(json: &str) -> Template {
-        serde_json::from_str(json).unwrap()
+        coxswain_sdk::from_json(json).unwrap()
     }
 
     #[test]

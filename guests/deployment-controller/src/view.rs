@@ -3,17 +3,18 @@
 use coxswain_sdk::claim::HasMetadata;
 use coxswain_sdk::condition::Condition;
 use coxswain_sdk::intstr::IntOrString;
-use coxswain_sdk::meta::{is_default, null_is_default};
+use coxswain_sdk::meta::is_default;
+use coxswain_sdk::read::{Failed, Reader};
 use coxswain_sdk::resource::{DEPLOYMENTS, PODS, REPLICA_SETS};
 use coxswain_sdk::selector::LabelSelector;
-use coxswain_sdk::{ObjectMeta, Resource, StringMap, View, from_json};
-use serde::{Deserialize, Deserializer, Serialize};
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, StringMap, View, from_json};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::template::Template;
 
 /// A Deployment.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Deployment {
     /// Metadata.
@@ -37,7 +38,7 @@ impl HasMetadata for Deployment {
 }
 
 /// What is wanted of a Deployment.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeploymentSpec {
     /// How many pods; the API server fills in 1.
@@ -60,19 +61,18 @@ pub struct DeploymentSpec {
 }
 
 /// How one template is replaced by another.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Strategy {
     /// `RollingUpdate` or `Recreate`.
     #[serde(rename = "type")]
     pub kind: String,
     /// Bounds of a rolling update.
-    #[serde(deserialize_with = "null_is_default")]
     pub rolling_update: RollingUpdate,
 }
 
 /// Bounds of a rolling update.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RollingUpdate {
     /// How many pods more than wanted there may be.
@@ -90,18 +90,22 @@ pub struct RawSelector {
     pub raw: Value,
 }
 
-impl<'de> Deserialize<'de> for RawSelector {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = Value::deserialize(deserializer)?;
-        // Read by the same reader as all views: another one would compile the
-        // selector's types once more.
-        let parsed: Option<LabelSelector> = from_json(&raw.to_string()).map_err(serde::de::Error::custom)?;
-        Ok(Self { parsed: parsed.unwrap_or_default(), raw })
+impl FromJson for RawSelector {
+    fn blank() -> Self {
+        Self::default()
+    }
+
+    fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
+        let raw = reader.raw()?.get();
+        let parsed: Option<LabelSelector> = from_json(raw).map_err(Failed::new)?;
+        self.parsed = parsed.unwrap_or_default();
+        self.raw = from_json(raw).map_err(Failed::new)?;
+        Ok(())
     }
 }
 
 /// Status of a Deployment.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeploymentStatus {
     /// Generation that the status is about.
@@ -129,12 +133,12 @@ pub struct DeploymentStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<i64>,
     /// Conditions.
-    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
 
 /// A ReplicaSet.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct ReplicaSet {
     /// Metadata.
@@ -158,7 +162,7 @@ impl HasMetadata for ReplicaSet {
 }
 
 /// What is wanted of a ReplicaSet.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReplicaSetSpec {
     /// How many pods; the API server fills in 1.
@@ -170,7 +174,7 @@ pub struct ReplicaSetSpec {
 }
 
 /// Status of a ReplicaSet.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReplicaSetStatus {
     /// Generation that the status is about; 0 until somebody looked at it.
@@ -184,12 +188,11 @@ pub struct ReplicaSetStatus {
     /// Pods asked to go and not ended yet, where that is counted.
     pub terminating_replicas: Option<i64>,
     /// Conditions.
-    #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<Condition>,
 }
 
 /// A pod: all that counts here is whether it has ended.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Pod {
     /// Status.
@@ -201,7 +204,7 @@ impl View for Pod {
 }
 
 /// What is read of a pod's status.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct PodStatus {
     /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.

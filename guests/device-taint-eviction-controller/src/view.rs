@@ -1,13 +1,11 @@
 //! What is read of pods, claims and slices.
 
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::{PODS, RESOURCE_CLAIMS, RESOURCE_SLICES};
 use coxswain_sdk::resource_claims::{Named, PodClaimStatus};
-use coxswain_sdk::{ObjectMeta, Resource, Time, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, Time, View};
 
 /// A pod.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Pod {
     /// Metadata.
@@ -19,18 +17,17 @@ pub struct Pod {
 }
 
 /// What is read of a pod's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
     /// The node it is bound to; empty while it is not.
     pub node_name: String,
     /// The claims it needs.
-    #[serde(deserialize_with = "null_is_default")]
     pub resource_claims: Vec<PodClaim>,
 }
 
 /// A claim that a pod needs.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodClaim {
     /// Name within the pod.
@@ -40,19 +37,17 @@ pub struct PodClaim {
 }
 
 /// What is read of a pod's status.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodStatus {
     /// The claims that were made for it.
-    #[serde(deserialize_with = "null_is_default")]
     pub resource_claim_statuses: Vec<PodClaimStatus>,
     /// Conditions.
-    #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<Condition>,
 }
 
 /// What is read of a condition.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Condition {
     /// What it is about.
@@ -77,7 +72,7 @@ impl View for Pod {
 }
 
 /// A claim.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Claim {
     /// Metadata.
@@ -87,18 +82,17 @@ pub struct Claim {
 }
 
 /// What is read of a claim's status.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClaimStatus {
     /// The devices it got.
     pub allocation: Option<Allocation>,
     /// Who uses it.
-    #[serde(deserialize_with = "null_is_default")]
     pub reserved_for: Vec<Consumer>,
 }
 
 /// The devices of a claim.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Allocation {
     /// The devices.
@@ -106,16 +100,15 @@ pub struct Allocation {
 }
 
 /// The devices of a claim.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Devices {
     /// Each of them.
-    #[serde(deserialize_with = "null_is_default")]
     pub results: Vec<Granted>,
 }
 
 /// A device that a claim got.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Granted {
     /// Its driver.
@@ -125,12 +118,11 @@ pub struct Granted {
     /// Its name in the pool.
     pub device: String,
     /// Taints that the claim bears with.
-    #[serde(deserialize_with = "null_is_default")]
     pub tolerations: Vec<Toleration>,
 }
 
 /// A taint that a claim bears with.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Toleration {
     /// Key; empty for any.
@@ -146,7 +138,7 @@ pub struct Toleration {
 }
 
 /// Who uses a claim.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Consumer {
     /// Uid.
@@ -158,7 +150,7 @@ impl View for Claim {
 }
 
 /// A slice: devices of a pool.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Slice {
     /// Metadata.
@@ -168,18 +160,17 @@ pub struct Slice {
 }
 
 /// What is read of a slice's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct SliceSpec {
     /// The pool.
     pub pool: Pool,
     /// The devices.
-    #[serde(deserialize_with = "null_is_default")]
     pub devices: Vec<Device>,
 }
 
 /// What is read of a slice's pool.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Pool {
     /// Slices of older generations are out of date.
@@ -187,18 +178,17 @@ pub struct Pool {
 }
 
 /// What is read of a device.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Device {
     /// Name in the pool.
     pub name: String,
     /// Taints.
-    #[serde(deserialize_with = "null_is_default")]
     pub taints: Vec<Taint>,
 }
 
 /// A taint of a device.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Taint {
     /// Key.

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use coxswain_sdk::contract::{Failure, ResourceInfo};
-use coxswain_sdk::{Ask, Ctx, Object, OwnerReference, Result, View, from_json};
-use serde::Deserialize;
+use coxswain_sdk::{Ask, Ctx, FromJson, Object, OwnerReference, Result, View, from_json};
 
 use crate::view::{Deployment, Pod, ReplicaSet, ReplicationController, Scaled, StatefulSet};
 
@@ -92,7 +91,7 @@ fn find<V: View + AsRef<Scaled>>(
 }
 
 /// A scale subresource.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 struct Scale {
     #[serde(default)]
     metadata: ScaleMeta,
@@ -100,13 +99,13 @@ struct Scale {
     spec: ScaleSpec,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 #[serde(default)]
 struct ScaleMeta {
     uid: String,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 #[serde(default)]
 struct ScaleSpec {
     replicas: i32,
@@ -184,13 +183,13 @@ fn group_resource(info: &ResourceInfo) -> String {
     format!("{}{dot}{}", info.resource, info.group)
 }
 
-#[derive(Deserialize)]
+#[derive(FromJson)]
 struct ResourceList {
     #[serde(default)]
     resources: Vec<Served>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 #[serde(default)]
 struct Served {
     name: String,

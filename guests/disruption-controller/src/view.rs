@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use coxswain_sdk::condition::{self, ReasonedCondition};
 use coxswain_sdk::intstr::IntOrString;
-use coxswain_sdk::meta::{is_default, null_is_default};
+use coxswain_sdk::meta::is_default;
 use coxswain_sdk::pod::has_ended;
 use coxswain_sdk::resource::{
     DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS,
 };
 use coxswain_sdk::selector::LabelSelector;
-use coxswain_sdk::{ObjectMeta, Resource, Time, View};
-use serde::{Deserialize, Serialize};
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, Time, View};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// A PodDisruptionBudget.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Budget {
     /// Metadata.
@@ -27,7 +27,7 @@ pub struct Budget {
 }
 
 /// What is read of a budget's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BudgetSpec {
     /// Which pods it is about.
@@ -39,14 +39,14 @@ pub struct BudgetSpec {
 }
 
 /// The status of a budget.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, FromJson, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BudgetStatus {
     /// Version of the spec that it is about.
     #[serde(skip_serializing_if = "is_default")]
     pub observed_generation: i64,
     /// Pods whose eviction was granted, and when, until they are seen to go.
-    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub disrupted_pods: BTreeMap<String, Time>,
     /// How many more may be evicted.
     pub disruptions_allowed: Option<i32>,
@@ -57,7 +57,7 @@ pub struct BudgetStatus {
     /// How many there should be.
     pub expected_pods: Option<i32>,
     /// Conditions, whole: lists are patched whole.
-    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Map<String, Value>>,
 }
 
@@ -66,7 +66,7 @@ impl View for Budget {
 }
 
 /// A pod.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Pod {
     /// Metadata.
@@ -76,13 +76,12 @@ pub struct Pod {
 }
 
 /// What is read of a pod's status.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct PodStatus {
     /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
     pub phase: String,
     /// Conditions.
-    #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<ReasonedCondition>,
 }
 
@@ -103,7 +102,7 @@ impl Pod {
 }
 
 /// What is read of whatever wants a number of pods.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Scaled {
     /// Metadata.
@@ -113,7 +112,7 @@ pub struct Scaled {
 }
 
 /// What is read of its spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct ScaledSpec {
     replicas: Option<i32>,
@@ -129,7 +128,7 @@ impl Scaled {
 macro_rules! scaled {
     ($(#[$doc:meta] $name:ident of $resource:ident;)*) => {$(
         #[$doc]
-        #[derive(Clone, Debug, Default, Deserialize)]
+        #[derive(Clone, Debug, Default, FromJson)]
         #[serde(transparent)]
         pub struct $name(pub Scaled);
 

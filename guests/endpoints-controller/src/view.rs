@@ -1,9 +1,8 @@
 //! What is read of Endpoints.
 
-use coxswain_sdk::StringMap;
 use coxswain_sdk::endpoints::TRIGGER_TIME;
 use coxswain_sdk::endpoints::subsets::Endpoints;
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, StringMap};
 
 use crate::capacity::OVER_CAPACITY;
 
@@ -11,7 +10,7 @@ use crate::capacity::OVER_CAPACITY;
 pub type EndpointsObject = Endpoints<Own>;
 
 /// The annotations that the controller writes.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Own {
     #[serde(rename = "endpoints.kubernetes.io/last-change-trigger-time")]

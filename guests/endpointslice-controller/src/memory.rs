@@ -1,10 +1,11 @@
 //! What is kept from one reconcile of a service to the next.
 
+use coxswain_sdk::FromJson;
 use coxswain_sdk::endpoints::address::Family;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// What is kept; see the crate's documentation for why.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(default)]
 pub struct Memory {
     /// What was last told about topology hints, for each family.
@@ -19,7 +20,7 @@ pub struct Memory {
 }
 
 /// Something that was told.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(default)]
 pub struct Told {
     family: Family,

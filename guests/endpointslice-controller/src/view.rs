@@ -1,16 +1,14 @@
 //! What is read of nodes and slices.
 
 use coxswain_sdk::endpoints::slice::{EndpointSlice, Trigger};
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::NODES;
-use coxswain_sdk::{ObjectMeta, Resource, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, View};
 
 /// A slice, with the one annotation that the controller writes.
 pub type Slice = EndpointSlice<Trigger>;
 
 /// A node.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Node {
     /// Metadata.
@@ -24,18 +22,17 @@ impl View for Node {
 }
 
 /// What is read of a node's status.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct NodeStatus {
     /// What there is for pods.
     pub allocatable: Allocatable,
     /// Conditions.
-    #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<NodeCondition>,
 }
 
 /// What is read of what a node has for pods.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Allocatable {
     /// Processors.
@@ -43,7 +40,7 @@ pub struct Allocatable {
 }
 
 /// What is read of a node's condition.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct NodeCondition {
     /// What it is about.

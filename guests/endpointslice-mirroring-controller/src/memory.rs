@@ -1,9 +1,10 @@
 //! What is kept from one reconcile of a key to the next.
 
-use serde::{Deserialize, Serialize};
+use coxswain_sdk::FromJson;
+use serde::Serialize;
 
 /// What is kept; see the crate's documentation for why.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(default)]
 pub struct Memory {
     /// What was told about addresses that were left out.

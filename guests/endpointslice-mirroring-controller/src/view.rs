@@ -3,10 +3,8 @@
 use coxswain_sdk::endpoints::LEADER;
 use coxswain_sdk::endpoints::slice::EndpointSlice;
 use coxswain_sdk::endpoints::subsets::Endpoints;
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::SERVICES;
-use coxswain_sdk::{ObjectMeta, Resource, StringMap, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, StringMap, View};
 
 /// A slice, with all of its annotations, for they are mirrored.
 pub type Slice = EndpointSlice<StringMap>;
@@ -22,7 +20,7 @@ pub fn is_left_alone(endpoints: &EndpointsObject) -> bool {
 }
 
 /// A service.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Service {
     /// Metadata.
@@ -32,11 +30,10 @@ pub struct Service {
 }
 
 /// What is read of a service's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct ServiceSpec {
     /// Which pods are behind it.
-    #[serde(deserialize_with = "null_is_default")]
     pub selector: StringMap,
 }
 

@@ -1,14 +1,12 @@
 //! What is read of pods and claims.
 
 use coxswain_sdk::claim_template::ClaimTemplate;
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PODS};
 use coxswain_sdk::volumes::PodVolume;
-use coxswain_sdk::{ObjectMeta, Resource, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, View};
 
 /// A pod.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Pod {
     /// Metadata.
@@ -18,11 +16,10 @@ pub struct Pod {
 }
 
 /// What is read of a pod's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Spec {
     /// Its volumes.
-    #[serde(deserialize_with = "null_is_default")]
     pub volumes: Vec<PodVolume>,
 }
 
@@ -31,7 +28,7 @@ impl View for Pod {
 }
 
 /// A claim.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Claim {
     /// Metadata.
@@ -43,7 +40,7 @@ impl View for Claim {
 }
 
 /// The source of a volume that brings a claim template.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Source {
     /// The template.

@@ -17,11 +17,10 @@ mod tests;
 
 use coxswain_sdk::contract::OptionKind;
 use coxswain_sdk::resource::EVERY;
-use coxswain_sdk::{Controller, Ctx, Declaration, ObjectMeta, Plan, Resource, Result, View};
-use serde::Deserialize;
+use coxswain_sdk::{Controller, Ctx, Declaration, FromJson, ObjectMeta, Plan, Resource, Result, View};
 
 /// What is read of every object.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 #[serde(rename_all = "camelCase")]
 pub struct Node {
     /// API version.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use coxswain_sdk::Time;
 use coxswain_sdk::contract::Failure;
+use coxswain_sdk::from_json;
 use coxswain_sdk::quantity::Quantity;
 use serde_json::Value as Json;
 
@@ -115,7 +116,7 @@ pub fn external_path(namespace: &str, metric: &str, selector: &str) -> String {
 fn items(answer: &Result<String, Failure>, api: &str) -> Result<Vec<Json>, String> {
     let unable = |why: &str| format!("unable to fetch metrics from {api} metrics API: {why}");
     let text = answer.as_ref().map_err(|failure| unable(&failure.message))?;
-    let list: Json = serde_json::from_str(text).map_err(|error| unable(&error.to_string()))?;
+    let list: Json = from_json(text).map_err(|error| unable(&error))?;
     match &list["items"] {
         Json::Array(items) if !items.is_empty() => Ok(items.clone()),
         Json::Array(_) | Json::Null => Err(format!("no metrics returned from {api} metrics API")),

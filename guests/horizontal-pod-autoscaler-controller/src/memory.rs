@@ -5,15 +5,15 @@
 
 use std::time::Duration;
 
-use coxswain_sdk::Time;
-use serde::{Deserialize, Serialize};
+use coxswain_sdk::{FromJson, Time, from_json};
+use serde::Serialize;
 
 /// A number and when it was so, in milliseconds since 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, FromJson)]
 pub struct Sample(pub i32, pub i64);
 
 /// What is remembered.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, FromJson)]
 #[serde(default)]
 pub struct Memory {
     /// When the autoscaler was last looked at.
@@ -47,7 +47,7 @@ pub fn length(duration: Duration) -> i64 {
 impl Memory {
     /// From the state of the key; nothing if that cannot be read.
     pub fn read(state: Option<&str>) -> Self {
-        state.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+        state.and_then(|text| from_json(text).ok()).unwrap_or_default()
     }
 
     /// As the state of the key.

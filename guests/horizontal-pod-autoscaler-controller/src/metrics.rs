@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use coxswain_sdk::contract::Failure;
 use coxswain_sdk::quantity::{Family, Quantity};
 use coxswain_sdk::selector::{LabelSelector, Selector};
-use coxswain_sdk::{Ask, Ctx, Object, Result};
+use coxswain_sdk::{Ask, Ctx, Object, Result, from_json};
 use serde_json::{Value, json};
 
 use crate::calc::{self, Readiness, Target};
@@ -110,13 +110,12 @@ impl<'a> Metric<'a> {
         if selector.is_null() {
             return Ok(String::new());
         }
-        let selector: LabelSelector =
-            serde_json::from_value(selector.clone()).map_err(|error| error.to_string())?;
+        let selector: LabelSelector = from_json(&selector.to_string())?;
         Ok(Selector::of(Some(&selector))?.to_string())
     }
 
     fn object(&self) -> TargetRef {
-        serde_json::from_value(self.source["describedObject"].clone()).unwrap_or_default()
+        from_json(&self.source["describedObject"].to_string()).unwrap_or_default()
     }
 
     /// The path that has its value; `version` of the custom metrics API.
@@ -154,7 +153,7 @@ impl<'a> Metric<'a> {
     /// Its selector as messages print one beside a metric's name.
     fn shown_selector(&self) -> String {
         let selector = &self.source["metric"]["selector"];
-        let Ok(selector) = serde_json::from_value::<Option<LabelSelector>>(selector.clone()) else {
+        let Ok(selector) = from_json::<Option<LabelSelector>>(&selector.to_string()) else {
             return selector.to_string();
         };
         let Some(LabelSelector { match_labels, match_expressions }) = selector else {

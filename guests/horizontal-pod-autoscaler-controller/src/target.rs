@@ -5,13 +5,12 @@
 
 use coxswain_sdk::Ask;
 use coxswain_sdk::contract::ResourceInfo;
-use coxswain_sdk::{Ctx, Result, from_json};
-use serde::Deserialize;
+use coxswain_sdk::{Ctx, FromJson, Result, from_json};
 
 use crate::view::TargetRef;
 
 /// The scale of a target.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Scale {
     /// What is wanted.
@@ -28,7 +27,7 @@ impl Scale {
 }
 
 /// What is wanted.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Wanted {
     /// Replicas.
@@ -36,7 +35,7 @@ pub struct Wanted {
 }
 
 /// What is there.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct There {
     /// Replicas.

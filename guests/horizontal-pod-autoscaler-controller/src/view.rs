@@ -3,14 +3,14 @@
 use coxswain_sdk::condition::{self, DatedCondition};
 use coxswain_sdk::meta::StringMap;
 use coxswain_sdk::resource::PODS;
-use coxswain_sdk::{ObjectMeta, Resource, Time, View, pod};
-use serde::{Deserialize, Serialize};
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, Time, View, pod};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::AUTOSCALERS;
 
 /// A HorizontalPodAutoscaler.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, FromJson)]
 pub struct Autoscaler {
     /// Metadata.
     pub metadata: ObjectMeta,
@@ -27,7 +27,7 @@ impl View for Autoscaler {
 }
 
 /// What is wanted.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Spec {
     /// What is scaled.
@@ -43,7 +43,7 @@ pub struct Spec {
 }
 
 /// A reference to an object of the same namespace.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TargetRef {
     /// API version; may be empty.
@@ -55,7 +55,7 @@ pub struct TargetRef {
 }
 
 /// What was found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Status {
     /// When the number of replicas was last changed.
@@ -78,7 +78,7 @@ fn is_zero(count: &i32) -> bool {
 }
 
 /// A pod.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, FromJson)]
 pub struct Pod {
     /// Metadata.
     pub metadata: ObjectMeta,
@@ -95,7 +95,7 @@ impl View for Pod {
 }
 
 /// What counts of a pod's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
     /// Containers.
@@ -109,7 +109,7 @@ pub struct PodSpec {
 }
 
 /// A container.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Container {
     /// Name.
@@ -119,7 +119,7 @@ pub struct Container {
 }
 
 /// A container that runs first.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InitContainer {
     /// Name.
@@ -131,7 +131,7 @@ pub struct InitContainer {
 }
 
 /// Requests of a container or pod.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Resources {
     /// Quantities by resource.
@@ -139,7 +139,7 @@ pub struct Resources {
 }
 
 /// What counts of a pod's status.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodStatus {
     /// Phase.

@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use coxswain_sdk::Time;
-use serde::{Deserialize, Serialize};
+use coxswain_sdk::{FromJson, Time};
+use serde::Serialize;
 
 use crate::tally::number;
 use crate::view::{Job, Pod};
@@ -18,7 +18,7 @@ pub const FIRST: Duration = Duration::from_secs(10);
 pub const LONGEST: Duration = Duration::from_secs(600);
 
 /// Failures since the last success.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, FromJson)]
 #[serde(default)]
 pub struct Failures {
     /// How many.

@@ -6,7 +6,7 @@
 
 use coxswain_sdk::resource::{JOBS, PODS};
 use coxswain_sdk::template::PodTemplate;
-use coxswain_sdk::{Action, Error, OwnerReference, Result};
+use coxswain_sdk::{Action, Error, OwnerReference, Result, from_json};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ pub fn creations(job: &Job, tally: &Tally<'_>, indexes: &[Option<i64>]) -> Resul
 /// The spec with the index in every container's environment, without a hostname.
 fn indexed_spec(template: &PodTemplate) -> Result<String> {
     let text = template.spec.as_ref().map_or("{}", |raw| raw.get());
-    let mut spec: Value = serde_json::from_str(text).map_err(unreadable)?;
+    let mut spec: Value = from_json(text).map_err(unreadable)?;
     for list in ["initContainers", "containers"] {
         let containers = spec.get_mut(list).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -89,7 +89,7 @@ fn with_hostname(spec: &str, hostname: &str) -> Result<Box<RawValue>> {
     RawValue::from_string(format!("{{\"hostname\":{hostname}{comma}{rest}")).map_err(unreadable)
 }
 
-fn unreadable(error: serde_json::Error) -> Error {
+fn unreadable(error: impl std::fmt::Display) -> Error {
     Error::terminal(format!("the pod template cannot be read: {error}"))
 }
 

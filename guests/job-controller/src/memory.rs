@@ -15,8 +15,8 @@
 
 use std::time::Duration;
 
-use coxswain_sdk::{Time, from_json};
-use serde::{Deserialize, Serialize};
+use coxswain_sdk::{FromJson, Time, from_json};
+use serde::{Serialize, Serializer};
 
 use crate::backoff::Failures;
 use crate::setbacks::Setbacks;
@@ -25,13 +25,13 @@ use crate::setbacks::Setbacks;
 pub const BATCH: Duration = Duration::from_secs(1);
 
 /// What is remembered of a Job.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Memory {
     /// Generation of the Job at its last sync.
     pub generation: i64,
     /// When the next sync is due, if that is known by now.
-    #[serde(with = "fine", skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "fine", skip_serializing_if = "Option::is_none")]
     pub due: Option<Time>,
     /// Failures in a row.
     #[serde(skip_serializing_if = "Failures::are_none")]
@@ -76,20 +76,11 @@ impl Memory {
     }
 }
 
-/// Times in more than whole seconds.
-mod fine {
-    use coxswain_sdk::Time;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(time: &Option<Time>, serializer: S) -> Result<S::Ok, S::Error> {
-        match time {
-            Some(time) => serializer.collect_str(&time.to_micro()),
-            None => serializer.serialize_none(),
-        }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
-        Option::<Time>::deserialize(deserializer)
+/// A time in more than whole seconds.
+fn fine<S: Serializer>(time: &Option<Time>, serializer: S) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => serializer.collect_str(&time.to_micro()),
+        None => serializer.serialize_none(),
     }
 }
 

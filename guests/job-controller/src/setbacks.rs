@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use coxswain_sdk::contract::{ActionOutcome, ActionResult, Failure};
-use coxswain_sdk::{Ctx, Time};
-use serde::{Deserialize, Serialize};
+use coxswain_sdk::{Ctx, FromJson, Time};
+use serde::Serialize;
 
 /// The wait after one setback.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -16,7 +16,7 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Plans in a row of which something was refused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, FromJson)]
 #[serde(default)]
 pub struct Setbacks {
     /// How many.

@@ -4,12 +4,12 @@ mod pod;
 
 use coxswain_sdk::claim::HasMetadata;
 use coxswain_sdk::condition::Condition;
-use coxswain_sdk::meta::{NoAnnotations, is_default, null_is_default};
+use coxswain_sdk::meta::{NoAnnotations, is_default};
 use coxswain_sdk::resource::JOBS;
 use coxswain_sdk::selector::LabelSelector;
 use coxswain_sdk::template::PodTemplate;
-use coxswain_sdk::{ObjectMeta, Resource, Time, View, from_json, job};
-use serde::{Deserialize, Serialize};
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, Time, View, from_json, job};
+use serde::Serialize;
 
 pub use pod::{ContainerStatus, Pod};
 
@@ -27,7 +27,7 @@ pub const SUSPENDED: &str = "Suspended";
 const OUR_NAME: &str = "kubernetes.io/job-controller";
 
 /// A Job.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, FromJson)]
 pub struct Job {
     /// Metadata.
     pub metadata: ObjectMeta,
@@ -52,7 +52,7 @@ impl HasMetadata for Job {
 }
 
 /// What is read of a Job's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct JobSpec {
     /// How many pods at once.
@@ -86,16 +86,15 @@ pub struct JobSpec {
 }
 
 /// What failed pods mean. The first rule that fits counts.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct PodFailurePolicy {
     /// Rules.
-    #[serde(deserialize_with = "null_is_default")]
     pub rules: Vec<FailureRule>,
 }
 
 /// A rule about failed pods.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FailureRule {
     /// `FailJob`, `FailIndex`, `Ignore` or `Count`.
@@ -107,7 +106,7 @@ pub struct FailureRule {
 }
 
 /// Exit codes that a rule fits.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OnExitCodes {
     /// Only this container.
@@ -115,12 +114,11 @@ pub struct OnExitCodes {
     /// `In` or `NotIn`.
     pub operator: String,
     /// The codes.
-    #[serde(deserialize_with = "null_is_default")]
     pub values: Vec<i32>,
 }
 
 /// A condition that a rule fits.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct ConditionPattern {
     /// Type.
@@ -131,16 +129,15 @@ pub struct ConditionPattern {
 }
 
 /// What is enough to succeed. Any rule will do.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct SuccessPolicy {
     /// Rules.
-    #[serde(deserialize_with = "null_is_default")]
     pub rules: Vec<SuccessRule>,
 }
 
 /// A rule about succeeded indexes.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SuccessRule {
     /// Which indexes count.
@@ -150,11 +147,11 @@ pub struct SuccessRule {
 }
 
 /// A Job's status.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct JobStatus {
     /// Conditions.
-    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// Since when it has been active.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -179,7 +176,7 @@ pub struct JobStatus {
     #[serde(skip_serializing_if = "is_default")]
     pub failed: i32,
     /// Completed indexes, as `1,3-5,7`.
-    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub completed_indexes: String,
     /// Failed indexes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -190,14 +187,14 @@ pub struct JobStatus {
 }
 
 /// Uids of pods that have ended and are not in the counters yet.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(default)]
 pub struct Uncounted {
     /// Those that succeeded.
-    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub succeeded: Vec<String>,
     /// Those that failed.
-    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
 }
 
@@ -256,7 +253,7 @@ impl Job {
 
     /// Whether containers of its pods are restarted where they fail.
     pub fn restarts_on_failure(&self) -> bool {
-        #[derive(Default, Deserialize)]
+        #[derive(Default, FromJson)]
         #[serde(rename_all = "camelCase", default)]
         struct Spec {
             restart_policy: Option<String>,

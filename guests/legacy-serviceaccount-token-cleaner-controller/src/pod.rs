@@ -1,12 +1,10 @@
 //! Which Secrets a pod names.
 
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::PODS;
-use coxswain_sdk::{Resource, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, Resource, View};
 
 /// A pod, as far as it names Secrets.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct Pod {
     #[serde(default)]
     spec: Spec,
@@ -17,57 +15,49 @@ impl View for Pod {
 }
 
 /// A reference by name.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 struct Reference {
-    #[serde(deserialize_with = "null_is_default")]
     name: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct Spec {
-    #[serde(deserialize_with = "null_is_default")]
     image_pull_secrets: Vec<Reference>,
-    #[serde(deserialize_with = "null_is_default")]
     init_containers: Vec<Container>,
-    #[serde(deserialize_with = "null_is_default")]
     containers: Vec<Container>,
-    #[serde(deserialize_with = "null_is_default")]
     ephemeral_containers: Vec<Container>,
-    #[serde(deserialize_with = "null_is_default")]
     volumes: Vec<Volume>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct Container {
-    #[serde(deserialize_with = "null_is_default")]
     env_from: Vec<WithReference>,
-    #[serde(deserialize_with = "null_is_default")]
     env: Vec<Variable>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct Variable {
     value_from: Option<Value>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct Value {
     secret_key_ref: Option<Reference>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct WithReference {
     secret_ref: Option<Reference>,
 }
 
 /// The kinds of volume that may name a Secret.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct Volume {
     azure_file: Option<WithName>,
@@ -84,26 +74,25 @@ struct Volume {
     csi: Option<Csi>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct WithName {
     secret_name: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 struct Projected {
-    #[serde(deserialize_with = "null_is_default")]
     sources: Vec<Source>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 struct Source {
     secret: Option<Reference>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct Csi {
     node_publish_secret_ref: Option<Reference>,

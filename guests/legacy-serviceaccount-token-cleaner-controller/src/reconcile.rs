@@ -5,8 +5,7 @@ use std::time::Duration;
 use coxswain_sdk::contract::Level;
 use coxswain_sdk::resource::SECRETS;
 use coxswain_sdk::service_account::{ServiceAccount, TOKEN};
-use coxswain_sdk::{Action, Ask, Ctx, Error, Object, Plan, Query, Result, Time, from_json};
-use serde::Deserialize;
+use coxswain_sdk::{Action, Ask, Ctx, Error, FromJson, Object, Plan, Query, Result, Time, from_json};
 use serde_json::json;
 
 use crate::{PERIOD, Pod, TokenSecret};
@@ -20,13 +19,13 @@ pub(crate) const TRACKING: &str =
     "/api/v1/namespaces/kube-system/configmaps/kube-apiserver-legacy-service-account-token-tracking";
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-#[derive(Deserialize)]
+#[derive(FromJson)]
 struct Tracking {
     #[serde(default)]
     data: Since,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 #[serde(default)]
 struct Since {
     since: String,

@@ -2,11 +2,10 @@
 
 use coxswain_sdk::resource::SECRETS;
 use coxswain_sdk::service_account::Account;
-use coxswain_sdk::{ObjectMeta, Resource, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, View};
 
 /// A Secret that may hold a token; not the token itself.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct TokenSecret {
     /// Metadata.
     pub metadata: ObjectMeta<Account>,

@@ -7,9 +7,7 @@
 use std::collections::BTreeMap;
 
 use coxswain_sdk::contract::Failure;
-use coxswain_sdk::meta::null_is_default;
-use coxswain_sdk::{Ask, Ctx, Query, Result, from_json};
-use serde::Deserialize;
+use coxswain_sdk::{Ask, Ctx, FromJson, Query, Result, from_json};
 
 use crate::kinds::{Kind, Kinds};
 use crate::view::Item;
@@ -79,15 +77,15 @@ pub fn ask(kind: &Kind, namespace: &str) -> Ask {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(FromJson)]
 struct List {
     #[serde(default)]
     metadata: ListMeta,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default)]
     items: Vec<Item>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct ListMeta {
     remaining_item_count: Option<u64>,

@@ -1,17 +1,15 @@
 //! What is read.
 
 use coxswain_sdk::condition::Condition;
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::{EVERY, NAMESPACES, PODS};
-use coxswain_sdk::{ObjectMeta, Resource, Time, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, Time, View, from_json};
 use serde_json::{Map, Value};
 
 /// APIServices.
 pub const API_SERVICES: Resource = Resource::new("apiregistration.k8s.io", "v1", "apiservices", "APIService");
 
 /// A namespace, whole, since it is replaced to be finalized.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, FromJson)]
 #[serde(transparent)]
 pub struct Namespace(Map<String, Value>);
 
@@ -65,7 +63,7 @@ impl Namespace {
     /// Its conditions. One that cannot be read is as good as none.
     pub fn conditions(&self) -> Vec<Condition> {
         let conditions = self.at("status", "conditions").as_array().into_iter().flatten();
-        conditions.filter_map(|condition| serde_json::from_value(condition.clone()).ok()).collect()
+        conditions.filter_map(|condition| from_json(&condition.to_string()).ok()).collect()
     }
 
     /// Itself, with only these finalizers.
@@ -77,7 +75,7 @@ impl Namespace {
 }
 
 /// An object in a namespace.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, FromJson)]
 pub struct Item {
     /// Metadata.
     pub metadata: ObjectMeta,
@@ -88,20 +86,20 @@ impl View for Item {
 }
 
 /// A pod.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Pod {
     spec: PodSpec,
     status: PodStatus,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct PodSpec {
     termination_grace_period_seconds: Option<i64>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 struct PodStatus {
     phase: String,
@@ -125,15 +123,14 @@ impl Pod {
 }
 
 /// An API that this server or another one serves.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 pub struct ApiService {
     spec: ApiServiceSpec,
-    #[serde(deserialize_with = "null_is_default")]
     status: ApiServiceStatus,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 struct ApiServiceSpec {
     group: String,
@@ -141,14 +138,13 @@ struct ApiServiceSpec {
     service: Option<Map<String, Value>>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 struct ApiServiceStatus {
-    #[serde(deserialize_with = "null_is_default")]
     conditions: Vec<Availability>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 struct Availability {
     #[serde(rename = "type")]

@@ -18,23 +18,21 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::NODES;
-use coxswain_sdk::{Controller, Ctx, Declaration, ObjectMeta, Plan, Resource, Result, View};
-use serde::Deserialize;
+use coxswain_sdk::{Controller, Ctx, Declaration, FromJson, ObjectMeta, Plan, Resource, Result, View};
 
 /// What is read of a node.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Node {
     metadata: ObjectMeta,
     spec: NodeSpec,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 struct NodeSpec {
-    #[serde(rename = "podCIDRs", deserialize_with = "null_is_default")]
+    #[serde(rename = "podCIDRs")]
     pod_cidrs: Vec<String>,
 }
 

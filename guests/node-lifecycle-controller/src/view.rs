@@ -1,11 +1,9 @@
 //! What is read of nodes, their leases and their pods.
 
 use coxswain_sdk::condition::BriefCondition;
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::{LEASES, NODES, PODS};
 use coxswain_sdk::taints::Taint;
-use coxswain_sdk::{ObjectMeta, Resource, Time, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, Time, View};
 
 /// Type of the condition that says that a node, or a pod, is ready.
 pub const READY: &str = "Ready";
@@ -13,7 +11,7 @@ pub const READY: &str = "Ready";
 pub const UNKNOWN: &str = "Unknown";
 
 /// A node.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Node {
     pub metadata: ObjectMeta,
@@ -21,22 +19,20 @@ pub struct Node {
     pub status: NodeStatus,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct NodeSpec {
-    #[serde(deserialize_with = "null_is_default")]
     pub taints: Vec<Taint>,
     pub unschedulable: bool,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct NodeStatus {
-    #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<NodeCondition>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeCondition {
     #[serde(rename = "type")]
@@ -68,14 +64,14 @@ impl Node {
 }
 
 /// The lease by which a kubelet says that it lives.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Lease {
     pub metadata: ObjectMeta,
     pub spec: LeaseSpec,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LeaseSpec {
     pub renew_time: Option<Time>,
@@ -86,7 +82,7 @@ impl View for Lease {
 }
 
 /// A pod.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Pod {
     pub metadata: ObjectMeta,
@@ -94,16 +90,15 @@ pub struct Pod {
     pub status: PodStatus,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
     pub node_name: String,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct PodStatus {
-    #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<BriefCondition>,
 }
 

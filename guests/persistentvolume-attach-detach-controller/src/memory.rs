@@ -10,10 +10,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use coxswain_sdk::FromJson;
+use serde::Serialize;
 
 /// What is kept of a node.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Memory {
     /// Whether the node was there while volumes were: if it no longer is, what
@@ -35,7 +36,7 @@ pub struct Memory {
 }
 
 /// What was told, and when.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(default)]
 pub struct Told {
     /// In words.

@@ -1,18 +1,16 @@
 //! What is read of nodes, pods, claims, volumes, drivers and attachments.
 
 use coxswain_sdk::condition::{self, BriefCondition};
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::{
     CSI_DRIVERS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTACHMENTS,
 };
 use coxswain_sdk::volumes::{self, ClaimRef, ClaimSource};
-use coxswain_sdk::{ObjectMeta, Resource, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, View};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// A node.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Node {
     /// Metadata.
@@ -24,7 +22,7 @@ pub struct Node {
 }
 
 /// Annotations of nodes.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct NodeAnnotations {
     /// That its kubelet leaves attaching to the controller.
@@ -33,16 +31,15 @@ pub struct NodeAnnotations {
 }
 
 /// What is read of a node's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct NodeSpec {
     /// Taints.
-    #[serde(deserialize_with = "null_is_default")]
     pub taints: Vec<Taint>,
 }
 
 /// What is read of a taint.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Taint {
     /// Its key.
@@ -50,18 +47,15 @@ pub struct Taint {
 }
 
 /// What is read of a node's status.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeStatus {
     /// Conditions.
-    #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<BriefCondition>,
     /// Volumes that may be mounted, as written here. Kept as they came, since the
     /// list is written as a whole.
-    #[serde(deserialize_with = "null_is_default")]
     pub volumes_attached: Vec<Value>,
     /// Volumes that are, or are about to be, mounted, as the kubelet says.
-    #[serde(deserialize_with = "null_is_default")]
     pub volumes_in_use: Vec<String>,
 }
 
@@ -85,7 +79,7 @@ impl View for Node {
 pub type Pod = volumes::Pod<PodVolume>;
 
 /// What is read of a pod's volume.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodVolume {
     /// Name within the pod.
@@ -109,21 +103,20 @@ impl PodVolume {
 }
 
 /// A Fibre Channel volume.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Fc {
     /// Worldwide names of targets.
-    #[serde(rename = "targetWWNs", deserialize_with = "null_is_default")]
+    #[serde(rename = "targetWWNs")]
     pub target_wwns: Vec<String>,
     /// Logical unit.
     pub lun: Option<i32>,
     /// Worldwide identifiers.
-    #[serde(deserialize_with = "null_is_default")]
     pub wwids: Vec<String>,
 }
 
 /// An iSCSI volume.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Iscsi {
     /// Where the target is.
@@ -135,7 +128,7 @@ pub struct Iscsi {
 }
 
 /// A claim.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Claim {
     /// Metadata.
@@ -147,7 +140,7 @@ pub struct Claim {
 }
 
 /// What is read of a claim's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClaimSpec {
     /// The volume.
@@ -155,7 +148,7 @@ pub struct ClaimSpec {
 }
 
 /// What is read of a claim's status.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct ClaimStatus {
     /// `Pending`, `Bound` or `Lost`.
@@ -167,7 +160,7 @@ impl View for Claim {
 }
 
 /// A volume.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Volume {
     /// Metadata.
@@ -177,11 +170,10 @@ pub struct Volume {
 }
 
 /// What is read of a volume's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VolumeSpec {
     /// How it may be mounted.
-    #[serde(deserialize_with = "null_is_default")]
     pub access_modes: Vec<String>,
     /// The claim it is for.
     pub claim_ref: Option<ClaimRef>,
@@ -206,7 +198,7 @@ pub struct VolumeSpec {
 }
 
 /// A volume known by an id.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct VolumeId {
     /// The id.
@@ -215,7 +207,7 @@ pub struct VolumeId {
 }
 
 /// A disk of Azure.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct AzureDisk {
     /// Where it is.
@@ -224,7 +216,7 @@ pub struct AzureDisk {
 }
 
 /// A disk of Google.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GceDisk {
     /// Its name.
@@ -232,7 +224,7 @@ pub struct GceDisk {
 }
 
 /// A disk of vSphere.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VsphereVolume {
     /// Its file.
@@ -240,7 +232,7 @@ pub struct VsphereVolume {
 }
 
 /// A CSI volume.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Csi {
     /// The driver.
@@ -254,7 +246,7 @@ impl View for Volume {
 }
 
 /// A CSI driver.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Driver {
     /// Spec.
@@ -262,7 +254,7 @@ pub struct Driver {
 }
 
 /// What is read of a driver's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DriverSpec {
     /// Whether its volumes are attached before they are mounted.
@@ -274,7 +266,7 @@ impl View for Driver {
 }
 
 /// An attachment.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Attachment {
     /// Metadata.
@@ -286,7 +278,7 @@ pub struct Attachment {
 }
 
 /// What is read of an attachment's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AttachmentSpec {
     /// The driver.
@@ -298,7 +290,7 @@ pub struct AttachmentSpec {
 }
 
 /// What is attached.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AttachmentSource {
     /// A volume.
@@ -306,7 +298,7 @@ pub struct AttachmentSource {
 }
 
 /// What is read of an attachment's status.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AttachmentStatus {
     /// Whether the driver has attached it.
@@ -316,7 +308,7 @@ pub struct AttachmentStatus {
 }
 
 /// Why a driver could not attach.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct AttachError {
     /// In words.

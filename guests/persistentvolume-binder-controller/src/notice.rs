@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use coxswain_sdk::{Ctx, Event, Plan, Time, from_json};
-use serde::{Deserialize, Serialize};
+use coxswain_sdk::{Ctx, Event, FromJson, Plan, Time, from_json};
+use serde::Serialize;
 
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, FromJson, Serialize)]
 struct Said {
     what: String,
     at: i64,

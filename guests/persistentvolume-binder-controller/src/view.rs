@@ -2,17 +2,16 @@
 //! volumes are.
 
 use coxswain_sdk::claim::HasMetadata;
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::quantity::Quantity;
 use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES};
 use coxswain_sdk::selector::LabelSelector;
 use coxswain_sdk::volumes::ClaimRef;
-use coxswain_sdk::{ObjectMeta, Resource, View};
-use serde::{Deserialize, Serialize};
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, View};
+use serde::Serialize;
 use serde_json::Value;
 
 /// A volume.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Volume {
     /// Metadata.
@@ -24,7 +23,7 @@ pub struct Volume {
 }
 
 /// Annotations of volumes. That they are there is what mostly matters.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct VolumeAnnotations {
     /// That the claim reference was set here, not by whoever made the volume.
@@ -45,14 +44,12 @@ pub struct VolumeAnnotations {
 }
 
 /// What is read of a volume's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VolumeSpec {
     /// What it holds.
-    #[serde(deserialize_with = "null_is_default")]
     pub capacity: Capacity,
     /// How it may be mounted.
-    #[serde(deserialize_with = "null_is_default")]
     pub access_modes: Vec<String>,
     /// The claim it is for.
     pub claim_ref: Option<ClaimRef>,
@@ -77,7 +74,7 @@ pub struct VolumeSpec {
 }
 
 /// How much something holds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(default)]
 pub struct Capacity {
     /// Bytes.
@@ -86,7 +83,7 @@ pub struct Capacity {
 }
 
 /// A directory of the node.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct HostPath {
     /// Its path.
@@ -94,7 +91,7 @@ pub struct HostPath {
 }
 
 /// An export.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Nfs {
     /// The server.
@@ -104,7 +101,7 @@ pub struct Nfs {
 }
 
 /// A CSI volume.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Csi {
     /// The driver.
@@ -112,7 +109,7 @@ pub struct Csi {
 }
 
 /// What is read of a volume's status, and written.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(default)]
 pub struct VolumeStatus {
     /// `Pending`, `Available`, `Bound`, `Released` or `Failed`.
@@ -136,7 +133,7 @@ impl HasMetadata for Volume {
 }
 
 /// A claim.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Claim {
     /// Metadata.
@@ -148,7 +145,7 @@ pub struct Claim {
 }
 
 /// Annotations of claims.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct ClaimAnnotations {
     /// That the claim was bound once.
@@ -175,13 +172,12 @@ pub struct ClaimAnnotations {
 }
 
 /// What is read of a claim's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClaimSpec {
     /// The volume.
     pub volume_name: String,
     /// How it is to be mounted.
-    #[serde(deserialize_with = "null_is_default")]
     pub access_modes: Vec<String>,
     /// How much it is to hold.
     pub resources: Requests,
@@ -198,7 +194,7 @@ pub struct ClaimSpec {
 }
 
 /// What a volume is to be filled with.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct DataSource {
     /// Name of a snapshot, or another claim.
@@ -207,23 +203,22 @@ pub struct DataSource {
 }
 
 /// Resources asked for.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Requests {
     /// At least.
-    #[serde(deserialize_with = "null_is_default")]
     pub requests: Capacity,
 }
 
 /// What is read of a claim's status, and written.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClaimStatus {
     /// `Pending`, `Bound` or `Lost`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub phase: String,
     /// How the volume may be mounted.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub access_modes: Vec<String>,
     /// What it holds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -246,7 +241,7 @@ impl HasMetadata for Claim {
 }
 
 /// A storage class.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Class {
     /// Metadata.
@@ -258,12 +253,11 @@ pub struct Class {
     /// What becomes of its volumes once their claims are gone.
     pub reclaim_policy: Option<String>,
     /// How its volumes are mounted.
-    #[serde(deserialize_with = "null_is_default")]
     pub mount_options: Vec<String>,
 }
 
 /// Annotations of storage classes.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct ClassAnnotations {
     /// Whether claims that name no class get this one.

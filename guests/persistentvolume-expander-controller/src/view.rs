@@ -1,14 +1,12 @@
 //! What is read of claims and volumes.
 
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::migration::{self, BuiltIn};
 use coxswain_sdk::quantity::Quantity;
 use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
-use coxswain_sdk::{ObjectMeta, Resource, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, View};
 
 /// A claim.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Claim {
     /// Metadata.
@@ -20,7 +18,7 @@ pub struct Claim {
 }
 
 /// Annotations of claims.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct ClaimAnnotations {
     /// Who is to resize.
@@ -29,7 +27,7 @@ pub struct ClaimAnnotations {
 }
 
 /// What is read of a claim's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClaimSpec {
     /// The volume.
@@ -39,16 +37,15 @@ pub struct ClaimSpec {
 }
 
 /// Resources asked for.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Requests {
     /// At least.
-    #[serde(deserialize_with = "null_is_default")]
     pub requests: Capacity,
 }
 
 /// How much something holds.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Capacity {
     /// Bytes.
@@ -56,13 +53,12 @@ pub struct Capacity {
 }
 
 /// What is read of a claim's status.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct ClaimStatus {
     /// `Pending`, `Bound` or `Lost`.
     pub phase: String,
     /// How much it holds.
-    #[serde(deserialize_with = "null_is_default")]
     pub capacity: Capacity,
 }
 
@@ -83,7 +79,7 @@ impl View for Claim {
 }
 
 /// A volume.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Volume {
     /// Metadata.
@@ -93,7 +89,7 @@ pub struct Volume {
 }
 
 /// Annotations of volumes.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct VolumeAnnotations {
     /// The size that the file system still has.
@@ -103,7 +99,7 @@ pub struct VolumeAnnotations {
 
 /// What is read of a volume's spec: the claim, and whether its source is one
 /// that was built in once. Of a source the field is read that it must have.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VolumeSpec {
     /// The claim it is for.
@@ -118,7 +114,7 @@ pub struct VolumeSpec {
 }
 
 /// A reference to a claim.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct ClaimRef {
     /// Namespace.
@@ -129,7 +125,7 @@ pub struct ClaimRef {
 
 macro_rules! sources {
     ($($name:ident { $field:ident as $key:literal })*) => {$(
-        #[derive(Clone, Debug, Default, Deserialize)]
+        #[derive(Clone, Debug, Default, FromJson)]
         #[serde(default)]
         struct $name {
             #[serde(rename = $key)]

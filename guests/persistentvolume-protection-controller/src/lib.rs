@@ -10,21 +10,22 @@ mod tests;
 use coxswain_sdk::claim::HasMetadata;
 use coxswain_sdk::meta::NoAnnotations;
 use coxswain_sdk::resource::PERSISTENT_VOLUMES;
-use coxswain_sdk::{Controller, Ctx, Declaration, ObjectMeta, Plan, Resource, Result, View, finalizer};
-use serde::Deserialize;
+use coxswain_sdk::{
+    Controller, Ctx, Declaration, FromJson, ObjectMeta, Plan, Resource, Result, View, finalizer,
+};
 
 const FINALIZER: &str = "kubernetes.io/pv-protection";
 const BOUND: &str = "Bound";
 
 /// What is read of a volume.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 struct Volume {
     metadata: ObjectMeta,
     status: Status,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 struct Status {
     phase: String,

@@ -1,14 +1,13 @@
 //! What is read of claims and pods.
 
 use coxswain_sdk::claim::HasMetadata;
-use coxswain_sdk::meta::{NoAnnotations, null_is_default};
+use coxswain_sdk::meta::NoAnnotations;
 use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PODS};
 use coxswain_sdk::volumes::{PodSpec, PodVolume, UsesVolumes};
-use coxswain_sdk::{ObjectMeta, Resource, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, View};
 
 /// A claim.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Claim {
     /// Metadata.
@@ -28,7 +27,7 @@ impl HasMetadata for Claim {
 }
 
 /// A pod. Its status is of no account.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Pod {
     /// Metadata.
@@ -56,9 +55,9 @@ impl UsesVolumes for Pod {
 }
 
 /// Pods as the API server lists them.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct PodList {
     /// The pods.
-    #[serde(deserialize_with = "null_is_default", default)]
+    #[serde(default)]
     pub items: Vec<Pod>,
 }

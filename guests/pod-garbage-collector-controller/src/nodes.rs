@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use coxswain_sdk::resource::NODES;
 use coxswain_sdk::{Ask, Ctx, Object, Plan, Query, Result, Time};
-use serde::de::IgnoredAny;
 
 use crate::BY_NODE;
 use crate::removal::{Disruption, is_due, remove};
@@ -34,7 +33,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
         plan.come_back(since + QUARANTINE);
         return Ok(plan);
     }
-    if ctx.find_live::<IgnoredAny>(Ask::get_metadata(NODES, "", name))?.is_some() {
+    if ctx.find_live::<()>(Ask::get_metadata(NODES, "", name))?.is_some() {
         // The cache will show it, or it will be gone again.
         return Ok(wait(ctx));
     }

@@ -1,14 +1,12 @@
 //! What is read of pods and nodes.
 
 use coxswain_sdk::condition::{self, BriefCondition};
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::pod::has_ended;
 use coxswain_sdk::resource::{NODES, PODS};
-use coxswain_sdk::{ObjectMeta, Resource, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, View};
 
 /// A pod.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Pod {
     /// Metadata.
@@ -20,7 +18,7 @@ pub struct Pod {
 }
 
 /// What is read of a pod's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
     /// The node it is bound to; empty while it is not.
@@ -28,7 +26,7 @@ pub struct PodSpec {
 }
 
 /// What is read of a pod's status.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct PodStatus {
     /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
@@ -36,7 +34,6 @@ pub struct PodStatus {
     /// Why it is in that phase, such as `Evicted`.
     pub reason: String,
     /// Conditions.
-    #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<BriefCondition>,
 }
 
@@ -63,30 +60,28 @@ impl Pod {
 }
 
 /// A node.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Node {
     spec: NodeSpec,
     status: NodeStatus,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 struct NodeSpec {
-    #[serde(deserialize_with = "null_is_default")]
     taints: Vec<Taint>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 struct Taint {
     key: String,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 struct NodeStatus {
-    #[serde(deserialize_with = "null_is_default")]
     conditions: Vec<BriefCondition>,
 }
 

@@ -5,11 +5,10 @@ use coxswain_sdk::meta::NoAnnotations;
 use coxswain_sdk::replicas::{ReplicaOwner, ReplicaSpec, ReplicaStatus};
 use coxswain_sdk::resource::REPLICA_SETS;
 use coxswain_sdk::selector::{LabelSelector, Selector};
-use coxswain_sdk::{ObjectMeta, Resource, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, View};
 
 /// A ReplicaSet.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, FromJson)]
 pub struct ReplicaSet {
     metadata: ObjectMeta,
     #[serde(default)]

@@ -5,11 +5,10 @@ use coxswain_sdk::meta::NoAnnotations;
 use coxswain_sdk::replicas::{ReplicaOwner, ReplicaSpec, ReplicaStatus};
 use coxswain_sdk::resource::REPLICATION_CONTROLLERS;
 use coxswain_sdk::selector::Selector;
-use coxswain_sdk::{ObjectMeta, Resource, StringMap, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, StringMap, View};
 
 /// A ReplicationController.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, FromJson)]
 pub struct ReplicationController {
     metadata: ObjectMeta,
     #[serde(default)]

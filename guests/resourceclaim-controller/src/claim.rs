@@ -3,7 +3,6 @@
 
 use coxswain_sdk::resource::{PODS, RESOURCE_CLAIMS};
 use coxswain_sdk::{Action, Ask, Ctx, Object, Plan, Result, finalizer};
-use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use crate::measures;
@@ -65,7 +64,7 @@ fn is_given_up(ctx: &Ctx<'_>, claim: &Claim, entry: &Value) -> Result<bool> {
     }
     // The scheduler may know the pod before we do, so that it is gone must be
     // seen past the cache.
-    let live = ctx.find_live::<IgnoredAny>(Ask::get_metadata(PODS, namespace, name).expecting_uid(uid))?;
+    let live = ctx.find_live::<()>(Ask::get_metadata(PODS, namespace, name).expecting_uid(uid))?;
     Ok(live.is_none())
 }
 

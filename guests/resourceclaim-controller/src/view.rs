@@ -2,16 +2,15 @@
 
 use coxswain_sdk::claim::HasMetadata;
 use coxswain_sdk::claim_template::ClaimTemplate;
-use coxswain_sdk::meta::{NoAnnotations, null_is_default};
+use coxswain_sdk::meta::NoAnnotations;
 use coxswain_sdk::pod;
 use coxswain_sdk::resource::{PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS};
 use coxswain_sdk::resource_claims::{Named, PodClaimStatus};
-use coxswain_sdk::{ObjectMeta, Resource, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, View};
 use serde_json::Value;
 
 /// A pod.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Pod {
     /// Metadata.
@@ -23,18 +22,17 @@ pub struct Pod {
 }
 
 /// What is read of a pod's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
     /// The node it is bound to; empty while it is not.
     pub node_name: String,
     /// The claims it needs.
-    #[serde(deserialize_with = "null_is_default")]
     pub resource_claims: Vec<PodClaim>,
 }
 
 /// A claim that a pod needs.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodClaim {
     /// Name within the pod.
@@ -46,13 +44,12 @@ pub struct PodClaim {
 }
 
 /// What is read of a pod's status.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodStatus {
     /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
     pub phase: String,
     /// The claims that were made for it.
-    #[serde(deserialize_with = "null_is_default")]
     pub resource_claim_statuses: Vec<PodClaimStatus>,
 }
 
@@ -74,7 +71,7 @@ impl View for Pod {
 }
 
 /// A claim.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Claim {
     /// Metadata.
@@ -86,7 +83,7 @@ pub struct Claim {
 }
 
 /// What is read of a claim's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct ClaimSpec {
     /// The devices it asks for.
@@ -94,24 +91,21 @@ pub struct ClaimSpec {
 }
 
 /// The devices that a claim asks for.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Wanted {
-    #[serde(deserialize_with = "null_is_default")]
     requests: Vec<WantedDevice>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 struct WantedDevice {
-    #[serde(deserialize_with = "null_is_default")]
     exactly: Exactly,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct Exactly {
-    #[serde(deserialize_with = "null_is_default")]
     admin_access: bool,
 }
 
@@ -123,7 +117,7 @@ impl ClaimSpec {
 }
 
 /// Annotations of claims.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct ClaimAnnotations {
     /// Which of the pod's claims it was made for.
@@ -136,11 +130,10 @@ pub struct ClaimAnnotations {
 
 /// What is read of a claim's status. The list is kept as it came, since it is
 /// written as a whole.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClaimStatus {
     /// Who uses it.
-    #[serde(deserialize_with = "null_is_default")]
     pub reserved_for: Vec<Value>,
     /// The devices it got.
     pub allocation: Option<Allocation>,
@@ -148,22 +141,21 @@ pub struct ClaimStatus {
 
 /// That a claim got devices. Of each only the request is read, for something must
 /// be: a view that asks for no field of the allocation would keep all of it.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Allocation {
     #[allow(dead_code, reason = "that there is an allocation is what matters")]
     devices: Devices,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 struct Devices {
     #[allow(dead_code, reason = "that there is an allocation is what matters")]
-    #[serde(deserialize_with = "null_is_default")]
     results: Vec<Granted>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 struct Granted {
     #[allow(dead_code, reason = "that there is an allocation is what matters")]
@@ -183,7 +175,7 @@ impl HasMetadata for Claim {
 }
 
 /// A claim template.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Template {
     /// Metadata.

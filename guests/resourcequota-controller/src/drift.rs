@@ -14,9 +14,9 @@
 
 use std::time::Duration;
 
-use coxswain_sdk::Time;
 use coxswain_sdk::quantity::Quantity;
-use serde::{Deserialize, Serialize};
+use coxswain_sdk::{FromJson, Time};
+use serde::Serialize;
 
 use crate::list::List;
 use crate::view::Written;
@@ -25,12 +25,12 @@ use crate::view::Written;
 pub const SETTLE: Duration = Duration::from_secs(1);
 
 /// What is kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, FromJson, Serialize)]
 #[serde(transparent)]
 pub struct Memory(Vec<Name>);
 
 /// What is kept of one name.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, FromJson, Serialize)]
 struct Name {
     name: String,
     /// The last count.

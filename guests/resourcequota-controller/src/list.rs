@@ -1,9 +1,8 @@
 //! Lists of quantities by resource name.
 
-use std::fmt::Formatter;
-
+use coxswain_sdk::FromJson;
 use coxswain_sdk::quantity::{Family, Quantity};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use coxswain_sdk::read::{Failed, Reader};
 
 /// Quantities by resource name: few, so a vector does.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,25 +48,21 @@ impl List {
     }
 }
 
-impl<'de> Deserialize<'de> for List {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> Visitor<'de> for Entries {
-            type Value = List;
+impl FromJson for List {
+    fn blank() -> Self {
+        Self::default()
+    }
 
-            fn expecting(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-                f.write_str("quantities by name")
+    fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
+        self.0.clear();
+        reader.entries(&mut |name, value| {
+            let mut quantity = Quantity::ZERO;
+            if let Some(value) = value {
+                quantity.read(value)?;
             }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<List, A::Error> {
-                let mut list = List::default();
-                while let Some(name) = map.next_key::<String>()? {
-                    list.0.push((name.into(), map.next_value()?));
-                }
-                Ok(list)
-            }
-        }
-        deserializer.deserialize_map(Entries)
+            self.0.push((name.into_owned().into(), quantity));
+            Ok(())
+        })
     }
 }
 

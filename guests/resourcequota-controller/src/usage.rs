@@ -2,8 +2,7 @@
 
 use coxswain_sdk::contract::SyncState;
 use coxswain_sdk::resource::EVERY;
-use coxswain_sdk::{Ctx, Object, ObjectMeta, Query, Resource, Result, Time, View};
-use serde::Deserialize;
+use coxswain_sdk::{Ctx, FromJson, Object, ObjectMeta, Query, Resource, Result, Time, View};
 
 use crate::evaluators::claims::{self, Claim};
 use crate::evaluators::devices::{self, DEVICE_CLASSES, DeviceClaim, DeviceClass, RESOURCE_CLAIMS};
@@ -15,7 +14,7 @@ use crate::list::{self, List};
 use crate::view::ResourceQuota;
 
 /// An object that is only counted.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct Anything {
     #[serde(rename = "metadata")]
     _metadata: ObjectMeta,

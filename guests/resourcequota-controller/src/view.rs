@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::quantity::Quantity;
 use coxswain_sdk::resource::RESOURCE_QUOTAS;
-use coxswain_sdk::{ObjectMeta, Resource, View};
-use serde::{Deserialize, Serialize};
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, View};
+use serde::Serialize;
 
 /// Quantities by resource name, in the words of who wrote them.
 pub type Written = BTreeMap<String, String>;
 
 /// A quota.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 pub struct ResourceQuota {
     /// Metadata.
@@ -28,30 +27,27 @@ impl View for ResourceQuota {
 }
 
 /// What is limited.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Spec {
     /// Limits.
-    #[serde(deserialize_with = "null_is_default")]
     pub hard: Written,
     /// Scopes, all of which a counted object must be in.
-    #[serde(deserialize_with = "null_is_default")]
     pub scopes: Vec<String>,
     /// Further conditions on scopes.
     pub scope_selector: Option<ScopeSelector>,
 }
 
 /// Conditions on scopes, all of which must hold.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ScopeSelector {
     /// The conditions.
-    #[serde(deserialize_with = "null_is_default")]
     pub match_expressions: Vec<ScopeRequirement>,
 }
 
 /// A condition on a scope.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ScopeRequirement {
     /// The scope.
@@ -59,12 +55,11 @@ pub struct ScopeRequirement {
     /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
     pub operator: String,
     /// Values, for the first two.
-    #[serde(deserialize_with = "null_is_default")]
     pub values: Vec<String>,
 }
 
 /// What was written last.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, FromJson, Serialize)]
 #[serde(default)]
 pub struct Status {
     /// The limits that are enforced. None before the first write.

@@ -9,14 +9,12 @@
 mod tests;
 
 use coxswain_sdk::contract::{Measure, Occasion, OptionKind};
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::namespace::Namespace;
 use coxswain_sdk::resource::{CONFIG_MAPS, NAMESPACES};
 use coxswain_sdk::{
-    Action, Controller, Ctx, Declaration, Object, ObjectMeta, Plan, Resource, Result, StringMap, View,
-    buckets,
+    Action, Controller, Ctx, Declaration, FromJson, Object, ObjectMeta, Plan, Resource, Result, StringMap,
+    View, buckets,
 };
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 const NAME: &str = "kube-root-ca.crt";
@@ -29,11 +27,10 @@ const UPDATE: &str = "update";
 const SYNCS: &str = "root_ca_cert_publisher_sync_total";
 const SECONDS: &str = "root_ca_cert_publisher_sync_duration_seconds";
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 struct ConfigMap {
     metadata: ObjectMeta<Annotations>,
-    #[serde(deserialize_with = "null_is_default")]
     data: StringMap,
 }
 
@@ -41,10 +38,10 @@ impl View for ConfigMap {
     const RESOURCE: Resource = CONFIG_MAPS;
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 struct Annotations {
-    #[serde(rename = "kubernetes.io/description", deserialize_with = "null_is_default")]
+    #[serde(rename = "kubernetes.io/description")]
     description: String,
 }
 

@@ -4,29 +4,26 @@
 //! As with pods, the spec is copied as the raw JSON it came as. Of the metadata
 //! a claim gets no more than labels and annotations.
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
-use crate::meta::{OwnerReference, StringMap, null_is_default};
+use crate::meta::{OwnerReference, StringMap};
+use crate::read::FromJson;
 use crate::resource::Resource;
 
 /// A claim template.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct ClaimTemplate {
-    #[serde(deserialize_with = "null_is_default")]
     metadata: TemplateMeta,
     spec: Option<Box<RawValue>>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 struct TemplateMeta {
-    #[serde(deserialize_with = "null_is_default")]
     annotations: StringMap,
-    #[serde(deserialize_with = "null_is_default")]
     labels: StringMap,
 }
 
@@ -63,7 +60,7 @@ pub struct NewClaimMeta<'a> {
 
 impl ClaimTemplate {
     /// A part of the spec that claims get.
-    pub fn spec<T: DeserializeOwned + Default>(&self) -> Result<T> {
+    pub fn spec<T: FromJson + Default>(&self) -> Result<T> {
         let Some(spec) = &self.spec else { return Ok(T::default()) };
         serde_json::from_str(spec.get()).map_err(|e| Error::Terminal(format!("the template's spec: {e}")))
     }

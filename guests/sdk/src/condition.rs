@@ -2,10 +2,10 @@
 
 mod views;
 
-use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::read::{Failed, FromJson, Reader};
 use crate::time::Time;
 
 pub use views::{BriefCondition, DatedCondition, ReasonedCondition};
@@ -31,13 +31,18 @@ pub struct Condition {
 
 /// Read as a map, which keeps the list of conditions whole in the cache; else it
 /// could not be patched.
-impl<'de> Deserialize<'de> for Condition {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut rest = Map::deserialize(deserializer)?;
+impl FromJson for Condition {
+    fn blank() -> Self {
+        Self::default()
+    }
+
+    fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
+        let mut rest = Map::blank();
+        rest.read(reader)?;
         let mut text = |field: &str| match rest.remove(field) {
             None | Some(Value::Null) => Ok(String::new()),
             Some(Value::String(text)) => Ok(text),
-            Some(_) => Err(D::Error::custom(["condition: ", field, " is no string"].concat())),
+            Some(_) => Err(Failed::new(["condition: ", field, " is no string"].concat())),
         };
         let (kind, status) = (text("type")?, text("status")?);
         let (reason, message) = (text("reason")?, text("message")?);
@@ -45,10 +50,11 @@ impl<'de> Deserialize<'de> for Condition {
             none if none.is_empty() => Ok(None),
             text => Time::parse(&text)
                 .map(Some)
-                .ok_or_else(|| D::Error::custom(["condition: not a time: ", &text].concat())),
+                .ok_or_else(|| Failed::new(["condition: not a time: ", &text].concat())),
         };
         let (last_transition_time, last_update_time) = (time("lastTransitionTime")?, time("lastUpdateTime")?);
-        Ok(Self { kind, status, last_transition_time, last_update_time, reason, message, rest })
+        *self = Self { kind, status, last_transition_time, last_update_time, reason, message, rest };
+        Ok(())
     }
 }
 
@@ -169,9 +175,9 @@ mod tests {
     #[test]
     fn unknown_fields_survive() {
         let json = json!({"type": "A", "status": "True", "observedGeneration": 3});
-        let condition: Condition = serde_json::from_value(json.clone()).unwrap();
+        let condition: Condition = crate::from_json(&json.to_string()).unwrap();
         assert_eq!(serde_json::to_value(condition).unwrap(), json);
-        #[derive(serde::Deserialize)]
+        #[derive(FromJson)]
         #[allow(dead_code, reason = "only the shape counts")]
         struct Status {
             conditions: Vec<Condition>,

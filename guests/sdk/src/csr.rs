@@ -4,10 +4,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
 
 use crate::condition::Condition;
-use crate::meta::{ObjectMeta, null_is_default};
+use crate::meta::ObjectMeta;
+use crate::read::FromJson;
 use crate::resource::{CERTIFICATE_SIGNING_REQUESTS, Resource};
 use crate::view::View;
 use crate::x509::{self, Request};
@@ -22,7 +22,7 @@ pub const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 pub const LEGACY_UNKNOWN: &str = "kubernetes.io/legacy-unknown";
 
 /// A CertificateSigningRequest.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct SigningRequest {
     /// Metadata.
     pub metadata: ObjectMeta,
@@ -39,7 +39,7 @@ impl View for SigningRequest {
 }
 
 /// What is asked for.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Spec {
     /// The request in PEM, in base64.
@@ -49,20 +49,18 @@ pub struct Spec {
     /// For how long, in seconds.
     pub expiration_seconds: Option<i32>,
     /// For what.
-    #[serde(deserialize_with = "null_is_default")]
     pub usages: Vec<String>,
     /// Who asks: name.
     pub username: String,
 }
 
 /// What became of it.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Status {
     /// The certificate in PEM, in base64.
     pub certificate: String,
     /// Decisions.
-    #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<Condition>,
 }
 

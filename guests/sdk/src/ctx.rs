@@ -5,8 +5,6 @@
 
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
-
 use crate::contract::{
     self, ActionOutcome, ActionResult, Failure, Key, Level, ObjectRef, Request, ResourceInfo,
 };
@@ -14,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::lookup::Ask;
 use crate::manifest::Declaration;
 use crate::query::{Query, Which};
+use crate::read::FromJson;
 use crate::reader::from_json;
 use crate::resource::{EVERY, ResourceId};
 use crate::snapshot::Snapshot;
@@ -131,7 +130,7 @@ impl<'a> Ctx<'a> {
     }
 
     /// The object of this name, of a resource known by number.
-    pub fn get_in<V: DeserializeOwned + 'static>(
+    pub fn get_in<V: FromJson + 'static>(
         &self,
         resource: u32,
         namespace: &str,
@@ -182,7 +181,7 @@ impl<'a> Ctx<'a> {
     }
 
     /// Views of objects by reference. The references must be of this round.
-    pub fn read_refs<V: DeserializeOwned + 'static>(&self, refs: Vec<ObjectRef>) -> Result<Vec<Object<V>>> {
+    pub fn read_refs<V: FromJson + 'static>(&self, refs: Vec<ObjectRef>) -> Result<Vec<Object<V>>> {
         view::read(self.snapshot, refs)
     }
 
@@ -242,7 +241,7 @@ impl<'a> Ctx<'a> {
 
     /// Reads an object past the cache; None if there is none. Where that cannot
     /// be told, the key is tried again.
-    pub fn find_live<T: DeserializeOwned>(&self, ask: Ask) -> Result<Option<T>> {
+    pub fn find_live<T: FromJson>(&self, ask: Ask) -> Result<Option<T>> {
         let what = ask.subject();
         match self.look_up(ask)? {
             Ok(text) => from_json(&text)

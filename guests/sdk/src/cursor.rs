@@ -3,9 +3,11 @@
 
 use std::borrow::Cow;
 
-use serde::de::value::Error as Failed;
-use serde::de::{Error as _, Visitor};
+use serde::de::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::read::Failed;
 
 /// How deep objects and lists may be nested.
 const DEPTH: u32 = 128;
@@ -28,10 +30,6 @@ impl<'de> Cursor<'de> {
         self.at
     }
 
-    pub(crate) fn error(&self, what: &str) -> Failed {
-        Failed::custom(what)
-    }
-
     /// The next byte that is no space.
     pub(crate) fn peek(&mut self) -> Option<u8> {
         let rest = &self.text.as_bytes()[self.at..];
@@ -44,13 +42,20 @@ impl<'de> Cursor<'de> {
             self.at += 1;
             return Ok(());
         }
-        Err(Failed::custom(format_args!("expected {}", char::from(byte))))
+        Err(Failed::new(match byte {
+            b'{' => "expected an object",
+            b'[' => "expected a list",
+            b'}' => "expected , or }",
+            b']' => "expected , or ]",
+            b':' => "expected :",
+            _ => "expected ,",
+        }))
     }
 
     pub(crate) fn enter(&mut self, open: u8) -> Result<(), Failed> {
         self.eat(open)?;
         self.depth += 1;
-        if self.depth > DEPTH { Err(self.error("nested too deeply")) } else { Ok(()) }
+        if self.depth > DEPTH { Err(Failed::new("nested too deeply")) } else { Ok(()) }
     }
 
     pub(crate) fn leave(&mut self, close: u8) -> Result<(), Failed> {
@@ -67,7 +72,7 @@ impl<'de> Cursor<'de> {
             _ => {
                 self.eat(b',')?;
                 if self.peek() == Some(close) {
-                    Err(self.error("nothing follows the comma"))
+                    Err(Failed::new("nothing follows the comma"))
                 } else {
                     Ok(true)
                 }
@@ -75,36 +80,74 @@ impl<'de> Cursor<'de> {
         }
     }
 
-    /// The whole next value.
-    pub(crate) fn raw(&mut self) -> Result<&'de RawValue, Failed> {
-        let mut values = serde_json::Deserializer::from_str(&self.text[self.at..]).into_iter::<&RawValue>();
-        match values.next() {
-            Some(Ok(raw)) => {
-                self.at += values.byte_offset();
-                Ok(raw)
-            }
-            Some(Err(e)) => Err(Failed::custom(e)),
-            None => Err(self.error("the value is missing")),
+    /// Whether the next value is a null, which is then behind.
+    pub(crate) fn null(&mut self) -> Result<bool, Failed> {
+        if self.peek() != Some(b'n') {
+            return Ok(false);
         }
+        self.raw().map(|_| true)
+    }
+
+    fn next<T: Deserialize<'de>>(&mut self) -> Result<T, Failed> {
+        self.peek();
+        let mut values = serde_json::Deserializer::from_str(&self.text[self.at..]).into_iter::<T>();
+        match values.next() {
+            Some(Ok(value)) => {
+                self.at += values.byte_offset();
+                Ok(value)
+            }
+            Some(Err(e)) => Err(Failed::of(&e)),
+            None => Err(Failed::new("the value is missing")),
+        }
+    }
+
+    /// The whole next value, as it is.
+    pub(crate) fn raw(&mut self) -> Result<&'de RawValue, Failed> {
+        self.next()
+    }
+
+    /// The whole next value.
+    pub(crate) fn value(&mut self) -> Result<Value, Failed> {
+        self.next()
     }
 
     pub(crate) fn text(&mut self) -> Result<Cow<'de, str>, Failed> {
         if self.peek() != Some(b'"') {
-            return Err(self.error("expected a string"));
+            return Err(self.other_than("a string"));
         }
         let raw = self.raw()?.get();
         let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
         if inner.contains('\\') {
-            return serde_json::from_str::<String>(raw).map(Cow::Owned).map_err(Failed::custom);
+            return serde_json::from_str::<String>(raw).map(Cow::Owned).map_err(|e| Failed::of(&e));
         }
         Ok(Cow::Borrowed(inner))
+    }
+
+    /// The next value is not what was expected.
+    #[cold]
+    pub(crate) fn other_than(&mut self, expected: &str) -> Failed {
+        let first = self.peek();
+        let raw = match self.raw() {
+            Ok(raw) => raw.get(),
+            Err(failed) => return failed,
+        };
+        let found = match first {
+            Some(b'{') => "map".to_owned(),
+            Some(b'[') => "sequence".to_owned(),
+            Some(b'n') => "null".to_owned(),
+            Some(b'"') => ["string ", raw].concat(),
+            Some(b't' | b'f') => ["boolean `", raw, "`"].concat(),
+            _ if raw.contains(['.', 'e', 'E']) => ["floating point `", raw, "`"].concat(),
+            _ => ["integer `", raw, "`"].concat(),
+        };
+        Failed::new(["invalid type: ", &found, ", expected ", expected].concat())
     }
 
     /// A value that is neither object nor list.
     pub(crate) fn scalar(&mut self) -> Result<Scalar<'de>, Failed> {
         match self.peek() {
             Some(b'"') => self.text().map(Scalar::Text),
-            Some(b'{' | b'[') => Err(self.error("expected a plain value, found an object or a list")),
+            Some(b'{' | b'[') => Err(self.other_than("a plain value")),
             _ => Ok(match self.raw()?.get() {
                 "null" => Scalar::Null,
                 "true" => Scalar::Bool(true),
@@ -116,7 +159,7 @@ impl<'de> Cursor<'de> {
                         Scalar::Signed(number)
                     } else {
                         // Fractions, and -0, which no integer is.
-                        Scalar::Float(serde_json::from_str(number).map_err(Failed::custom)?)
+                        Scalar::Float(serde_json::from_str(number).map_err(|e| Failed::of(&e))?)
                     }
                 }
             }),
@@ -124,27 +167,19 @@ impl<'de> Cursor<'de> {
     }
 }
 
-/// A value that is neither object nor list. Made apart from visiting it, so that
-/// making it is compiled once.
-pub(crate) enum Scalar<'de> {
+/// A value that is neither object nor list.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scalar<'de> {
+    /// Nothing.
     Null,
+    /// True or false.
     Bool(bool),
+    /// An integer from zero on.
     Unsigned(u64),
+    /// An integer below zero.
     Signed(i64),
+    /// Any other number.
     Float(f64),
+    /// A text.
     Text(Cow<'de, str>),
-}
-
-impl<'de> Scalar<'de> {
-    pub(crate) fn visit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
-        match self {
-            Self::Null => visitor.visit_unit(),
-            Self::Bool(value) => visitor.visit_bool(value),
-            Self::Unsigned(number) => visitor.visit_u64(number),
-            Self::Signed(number) => visitor.visit_i64(number),
-            Self::Float(number) => visitor.visit_f64(number),
-            Self::Text(Cow::Borrowed(text)) => visitor.visit_borrowed_str(text),
-            Self::Text(Cow::Owned(text)) => visitor.visit_string(text),
-        }
-    }
 }

@@ -1,7 +1,8 @@
 //! Numbers that may be percentages, such as `maxSurge: 25%`.
 
-use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
+
+use crate::read::{Failed, FromJson, Reader, Scalar};
 
 /// A number, or a percentage of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,29 +35,22 @@ impl IntOrString {
     }
 }
 
-impl<'de> Deserialize<'de> for IntOrString {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl Visitor<'_> for Either {
-            type Value = IntOrString;
+impl FromJson for IntOrString {
+    fn blank() -> Self {
+        Self::Int(0)
+    }
 
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a number or a string")
+    fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
+        let out_of_range = |_| Failed::new("number out of range");
+        *self = match reader.scalar()? {
+            Scalar::Text(text) => Self::Text(text.into_owned()),
+            Scalar::Signed(value) => i32::try_from(value).map(Self::Int).map_err(out_of_range)?,
+            Scalar::Unsigned(value) => i32::try_from(value).map(Self::Int).map_err(out_of_range)?,
+            Scalar::Null | Scalar::Bool(_) | Scalar::Float(_) => {
+                return Err(Failed::new("expected a number or a string"));
             }
-
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<IntOrString, E> {
-                i32::try_from(value).map(IntOrString::Int).map_err(|_| E::custom("number out of range"))
-            }
-
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<IntOrString, E> {
-                i32::try_from(value).map(IntOrString::Int).map_err(|_| E::custom("number out of range"))
-            }
-
-            fn visit_str<E: de::Error>(self, value: &str) -> Result<IntOrString, E> {
-                Ok(IntOrString::Text(value.to_owned()))
-            }
-        }
-        deserializer.deserialize_any(Either)
+        };
+        Ok(())
     }
 }
 
@@ -84,7 +78,7 @@ mod tests {
             ("\"3\"", 7, false, Err(())),
             ("\"x%\"", 7, false, Err(())),
         ] {
-            let value: IntOrString = serde_json::from_str(json).unwrap();
+            let value: IntOrString = crate::from_json(json).unwrap();
             assert_eq!(value.scaled(total, up).map_err(drop), wanted, "{json} of {total}");
             assert_eq!(serde_json::to_string(&value).unwrap(), json);
         }

@@ -5,20 +5,22 @@
 //! is subscribing; the host does the writing.
 //!
 //! ```
-//! use coxswain_sdk::{Action, Controller, Ctx, Declaration, ObjectMeta, Plan, Query, Resource, Result, View};
+//! use coxswain_sdk::{
+//!     Action, Controller, Ctx, Declaration, FromJson, ObjectMeta, Plan, Query, Resource, Result, View,
+//! };
 //! use coxswain_sdk::resource::PODS;
-//! use serde::{Deserialize, Serialize};
+//! use serde::Serialize;
 //!
 //! const CREWS: Resource = Resource::new("example.com", "v1", "crews", "Crew");
 //!
-//! #[derive(Deserialize)]
+//! #[derive(FromJson)]
 //! struct Crew {
 //!     metadata: ObjectMeta,
 //!     #[serde(default)]
 //!     status: CrewStatus,
 //! }
 //!
-//! #[derive(Clone, Default, Deserialize, Serialize, PartialEq)]
+//! #[derive(Clone, Default, FromJson, Serialize, PartialEq)]
 //! #[serde(default)]
 //! struct CrewStatus {
 //!     aboard: usize,
@@ -28,7 +30,7 @@
 //!     const RESOURCE: Resource = CREWS;
 //! }
 //!
-//! #[derive(Deserialize)]
+//! #[derive(FromJson)]
 //! struct Pod {}
 //!
 //! impl View for Pod {
@@ -80,6 +82,9 @@
 //! | run only where `--controllers` names it | [`Declaration::off_by_default`] |
 //! | test with scenarios | `testing` (native builds only) |
 
+// What is derived names the crate.
+extern crate self as coxswain_sdk;
+
 pub mod absent;
 #[doc(hidden)]
 pub mod bindings;
@@ -119,6 +124,7 @@ pub mod pod;
 pub mod quantity;
 mod query;
 pub mod ranking;
+pub mod read;
 mod reader;
 pub mod replicas;
 pub mod resource;
@@ -148,6 +154,7 @@ pub use manifest::{Declaration, ReadOptions};
 pub use meta::{ObjectMeta, OwnerReference, StringMap};
 pub use plan::{About, Action, Event, Plan, Step};
 pub use query::Query;
+pub use read::FromJson;
 pub use reader::from_json;
 pub use resource::{Resource, ResourceId};
 pub use time::Time;

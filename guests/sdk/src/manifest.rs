@@ -2,13 +2,12 @@
 
 use std::any::TypeId;
 
-use serde::de::DeserializeOwned;
-
 use crate::contract::{
     ClientLimits, GroupResource, Index, IndexValues, IndexedObjects, KeyKind, KeySource, LookupRule,
     Manifest, MetricKind, MetricSpec, OptionKind, OptionSpec, Read, ResourceRule, WriteRule,
 };
 use crate::paths::{Fields, fields_of};
+use crate::read::FromJson;
 use crate::resource::{EVERY, Resource};
 use crate::view::View;
 
@@ -158,11 +157,11 @@ impl Declaration {
     }
 
     /// Reads the metadata of every resource.
-    pub fn read_every<V: DeserializeOwned + 'static>(self) -> Self {
+    pub fn read_every<V: FromJson + 'static>(self) -> Self {
         self.read_as::<V>(EVERY, |read| read)
     }
 
-    fn read_as<V: DeserializeOwned + 'static>(
+    fn read_as<V: FromJson + 'static>(
         mut self,
         resource: Resource,
         more: impl FnOnce(ReadOptions) -> ReadOptions,

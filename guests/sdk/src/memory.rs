@@ -1,15 +1,15 @@
 //! What a controller keeps with a key, as JSON: a hint, which may be lost.
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::ctx::Ctx;
 use crate::error::{Error, Result};
 use crate::plan::Plan;
+use crate::read::FromJson;
 use crate::reader::from_json;
 
 /// What was kept; nothing where that cannot be read.
-pub fn read<M: DeserializeOwned + Default>(ctx: &Ctx<'_>) -> M {
+pub fn read<M: FromJson + Default>(ctx: &Ctx<'_>) -> M {
     ctx.state().and_then(|text| from_json(text).ok()).unwrap_or_default()
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::{Deserializer, IgnoredAny};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use crate::read::{Failed, FromJson, Reader};
 use crate::resource::Resource;
 use crate::time::Time;
 
@@ -14,8 +14,8 @@ pub type StringMap = BTreeMap<String, String>;
 /// Metadata that the host always keeps. Annotations are kept only if asked for:
 /// `ObjectMeta<StringMap>` reads all of them; `ObjectMeta<Mine>`, with a struct
 /// whose fields are renamed to annotation keys, only those.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default, bound = "A: Deserialize<'de> + Default")]
+#[derive(Clone, Debug, Default, FromJson)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ObjectMeta<A = NoAnnotations> {
     /// Name.
     pub name: String,
@@ -24,13 +24,10 @@ pub struct ObjectMeta<A = NoAnnotations> {
     /// Uid.
     pub uid: String,
     /// Labels.
-    #[serde(deserialize_with = "null_is_default")]
     pub labels: StringMap,
     /// Owners.
-    #[serde(deserialize_with = "null_is_default")]
     pub owner_references: Vec<OwnerReference>,
     /// Finalizers.
-    #[serde(deserialize_with = "null_is_default")]
     pub finalizers: Vec<String>,
     /// When it is, or was, to be gone.
     pub deletion_timestamp: Option<Time>,
@@ -41,17 +38,7 @@ pub struct ObjectMeta<A = NoAnnotations> {
     /// When it was made.
     pub creation_timestamp: Option<Time>,
     /// Annotations, if asked for.
-    #[serde(deserialize_with = "null_is_default")]
     pub annotations: A,
-}
-
-/// Reads a JSON null as the default, as Go does.
-pub fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de> + Default,
-{
-    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// Whether a field is as it would be read if it were absent, so that it need not
@@ -87,15 +74,18 @@ impl<A> ObjectMeta<A> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoAnnotations;
 
-impl<'de> Deserialize<'de> for NoAnnotations {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Ignored, so the path recorder declares nothing.
-        deserializer.deserialize_ignored_any(IgnoredAny).map(|_| Self)
+impl FromJson for NoAnnotations {
+    fn blank() -> Self {
+        Self
+    }
+
+    fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
+        reader.skip()
     }
 }
 
 /// A reference to an owner.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnerReference {
     /// API version of the owner.

@@ -1,13 +1,12 @@
 //! Namespaces as controllers see them that put something into each.
 
-use serde::Deserialize;
-
 use crate::meta::ObjectMeta;
+use crate::read::FromJson;
 use crate::resource::{NAMESPACES, Resource};
 use crate::view::View;
 
 /// A namespace.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Namespace {
     /// Metadata.
@@ -15,7 +14,7 @@ pub struct Namespace {
     status: NamespaceStatus,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 struct NamespaceStatus {
     phase: String,

@@ -3,33 +3,29 @@
 //!
 //! Rules: <https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/>.
 
-use serde::Deserialize;
-
-use crate::meta::{StringMap, null_is_default};
+use crate::meta::StringMap;
+use crate::read::FromJson;
 
 /// Terms, one of which must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSelector {
     /// The terms.
-    #[serde(deserialize_with = "null_is_default")]
     pub node_selector_terms: Vec<NodeSelectorTerm>,
 }
 
 /// Requirements, all of which must hold. A term without any matches no node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSelectorTerm {
     /// Requirements of labels.
-    #[serde(deserialize_with = "null_is_default")]
     pub match_expressions: Vec<NodeRequirement>,
     /// Requirements of fields, of which `metadata.name` is the only one there is.
-    #[serde(deserialize_with = "null_is_default")]
     pub match_fields: Vec<NodeRequirement>,
 }
 
 /// A requirement of a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, FromJson)]
 #[serde(default)]
 pub struct NodeRequirement {
     /// The label or field.
@@ -37,7 +33,6 @@ pub struct NodeRequirement {
     /// `In`, `NotIn`, `Exists`, `DoesNotExist`, `Gt` or `Lt`.
     pub operator: String,
     /// Values.
-    #[serde(deserialize_with = "null_is_default")]
     pub values: Vec<String>,
 }
 

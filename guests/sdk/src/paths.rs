@@ -1,17 +1,14 @@
-//! The field paths of a view, derived from its `Deserialize`.
+//! The field paths of a view, derived from how it is read.
 //!
 //! In: a view type. Out: the paths a manifest declares for it. A recording
-//! deserializer offers each struct every field it names; lists are entered,
+//! reader has each struct read every field it names; lists are entered,
 //! maps and raw JSON end a path. Invariant: whatever the view can ever read is
 //! under a recorded path, or among the metadata that is always kept.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use serde::de::value::Error as Failed;
-use serde::de::{DeserializeOwned, Error as _};
-
-use crate::reader::Reader;
+use crate::read::{FromJson, Reader};
 
 /// Fields of the metadata that every view has, declared or not.
 pub const ALWAYS: [&str; 12] = [
@@ -39,23 +36,16 @@ pub enum Fields {
 }
 
 /// The fields of a view.
-pub fn fields_of<V: DeserializeOwned>() -> Fields {
+pub fn fields_of<V: FromJson>() -> Fields {
     let recorder = Recorder::default();
-    // A type that accepts none of the made-up values (a time, say) ends a pass.
-    // Its path is known by then, so the next pass leaves it out and gets further.
-    while V::deserialize(Reader::Shape(Node { recorder: &recorder, path: String::new() })).is_err() {
-        if !recorder.skip_failed() {
-            break;
-        }
-    }
+    // What it says to made-up values is of no account.
+    let _ = V::blank().read(Reader::shape(Node { recorder: &recorder, path: String::new() }));
     recorder.fields()
 }
 
 #[derive(Default)]
 pub(crate) struct Recorder {
     found: RefCell<BTreeSet<String>>,
-    skipped: RefCell<BTreeSet<String>>,
-    failed: RefCell<Option<String>>,
 }
 
 /// A place in a shape.
@@ -80,19 +70,11 @@ impl<'a> Node<'a> {
         }
     }
 
-    fn at(&self, path: String) -> Node<'a> {
-        Node { recorder: self.recorder, path }
-    }
-
-    fn child_path(&self, field: &str) -> String {
-        let quote = if field.contains(['.', '/', '[', '{', '"', '*']) { "\"" } else { "" };
-        let dot = if self.path.is_empty() { "" } else { "." };
-        [self.path.as_str(), dot, quote, field, quote].concat()
-    }
-
     /// A field of the object here.
     pub(crate) fn child(&self, field: &str) -> Node<'a> {
-        self.at(self.child_path(field))
+        let quote = if field.contains(['.', '/', '[', '{', '"', '*']) { "\"" } else { "" };
+        let dot = if self.path.is_empty() { "" } else { "." };
+        self.at([self.path.as_str(), dot, quote, field, quote].concat())
     }
 
     /// Each element of the list here.
@@ -100,46 +82,12 @@ impl<'a> Node<'a> {
         self.at([self.path.as_str(), "[*]"].concat())
     }
 
-    /// Whether a field was found to take no made-up value.
-    pub(crate) fn is_skipped(&self, field: &str) -> bool {
-        self.recorder.skipped.borrow().contains(&self.child_path(field))
-    }
-
-    /// Starts making a value up. An error where that is known to fail.
-    pub(crate) fn begin(&self) -> Result<Attempt<'a>, Failed> {
-        let attempt = Attempt { recorder: self.recorder, path: self.path.clone() };
-        if self.recorder.skipped.borrow().contains(&self.path) {
-            attempt.failed();
-            return Err(Failed::custom("skipped"));
-        }
-        Ok(attempt)
-    }
-}
-
-/// A value being made up.
-pub(crate) struct Attempt<'a> {
-    recorder: &'a Recorder,
-    path: String,
-}
-
-impl Attempt<'_> {
-    /// It failed; the innermost path where that happens is remembered.
-    pub(crate) fn failed(self) {
-        let Recorder { failed, skipped, .. } = self.recorder;
-        let mut failed = failed.borrow_mut();
-        if failed.as_ref().is_none_or(|inner| skipped.borrow().contains(inner)) {
-            *failed = Some(self.path);
-        }
+    fn at(&self, path: String) -> Node<'a> {
+        Node { recorder: self.recorder, path }
     }
 }
 
 impl Recorder {
-    /// Leaves out what failed. Returns whether that is something new.
-    fn skip_failed(&self) -> bool {
-        let failed = self.failed.borrow_mut().take();
-        failed.is_some_and(|failed| self.skipped.borrow_mut().insert(failed))
-    }
-
     fn fields(self) -> Fields {
         let found = self.found.into_inner();
         if found.contains("") {
@@ -160,21 +108,20 @@ impl Recorder {
 mod tests {
     use std::collections::BTreeMap;
 
-    use serde::Deserialize;
     use serde_json::value::RawValue;
 
     use super::*;
     use crate::meta::{ObjectMeta, StringMap};
     use crate::time::Time;
 
-    fn paths<V: DeserializeOwned>() -> Vec<String> {
+    fn paths<V: FromJson>() -> Vec<String> {
         match fields_of::<V>() {
             Fields::Paths(paths) => paths,
             Fields::Whole => vec!["(whole)".to_owned()],
         }
     }
 
-    #[derive(Deserialize)]
+    #[derive(FromJson)]
     #[serde(rename_all = "camelCase")]
     #[allow(dead_code, reason = "only the shape counts")]
     struct Inner {
@@ -183,7 +130,7 @@ mod tests {
         later: Option<i64>,
     }
 
-    #[derive(Deserialize)]
+    #[derive(FromJson)]
     #[serde(rename_all = "camelCase")]
     #[allow(dead_code, reason = "only the shape counts")]
     struct Wide {
@@ -197,10 +144,10 @@ mod tests {
         after: bool,
     }
 
-    #[derive(Deserialize)]
+    #[derive(FromJson)]
     #[allow(dead_code, reason = "only the shape counts")]
     enum Mode {
-        Content(String),
+        Full,
         Empty,
     }
 
@@ -222,14 +169,13 @@ mod tests {
         );
     }
 
-    #[derive(Deserialize)]
+    #[derive(FromJson)]
     #[allow(dead_code, reason = "only the shape counts")]
     struct Annotated<A: Default> {
-        #[serde(bound = "A: Deserialize<'de> + Default")]
         metadata: ObjectMeta<A>,
     }
 
-    #[derive(Deserialize, Default)]
+    #[derive(FromJson, Default)]
     #[allow(dead_code, reason = "only the shape counts")]
     struct Cost {
         #[serde(rename = "controller.kubernetes.io/pod-deletion-cost")]
@@ -246,10 +192,10 @@ mod tests {
         );
     }
 
-    #[derive(Deserialize)]
+    #[derive(FromJson)]
     struct Bare {}
 
-    #[derive(Deserialize)]
+    #[derive(FromJson)]
     #[allow(dead_code, reason = "only the shape counts")]
     struct Within {
         maybe: Option<Bare>,

@@ -2,18 +2,17 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
-
 use crate::claim::HasMetadata;
 use crate::condition::{self, DatedCondition, HasStatus as _};
-use crate::meta::{ObjectMeta, StringMap, null_is_default};
+use crate::meta::{ObjectMeta, StringMap};
 use crate::plan::{About, Action};
+use crate::read::FromJson;
 use crate::resource::{PODS, Resource};
 use crate::time::Time;
 use crate::view::View;
 
 /// A pod.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Pod {
     /// Metadata.
@@ -37,7 +36,7 @@ impl HasMetadata for Pod {
 }
 
 /// The annotation by which a user says which pods are dear.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct DeletionCost {
     #[serde(rename = "controller.kubernetes.io/pod-deletion-cost")]
@@ -59,18 +58,17 @@ impl DeletionCost {
 }
 
 /// What is read of a pod's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
     /// The node it is bound to; empty while it is not.
     pub node_name: String,
     /// Init containers, of which some are sidecars.
-    #[serde(deserialize_with = "null_is_default")]
     pub init_containers: Vec<InitContainer>,
 }
 
 /// What is read of an init container.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InitContainer {
     /// Name.
@@ -80,19 +78,16 @@ pub struct InitContainer {
 }
 
 /// What is read of a pod's status.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodStatus {
     /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
     pub phase: String,
     /// Conditions.
-    #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<PodCondition>,
     /// States of its containers.
-    #[serde(deserialize_with = "null_is_default")]
     pub container_statuses: Vec<Restarts>,
     /// States of its init containers.
-    #[serde(deserialize_with = "null_is_default")]
     pub init_container_statuses: Vec<InitContainerStatus>,
 }
 
@@ -100,7 +95,7 @@ pub struct PodStatus {
 pub type PodCondition = DatedCondition;
 
 /// What is read of a container's state.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Restarts {
     /// How often it was restarted.
@@ -108,7 +103,7 @@ pub struct Restarts {
 }
 
 /// What is read of an init container's state.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InitContainerStatus {
     /// Name of the container.

@@ -16,8 +16,9 @@ use std::cmp::Ordering;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
 
-use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
+
+use crate::read::{Failed, FromJson, Reader, Scalar};
 
 pub use parse::ParseError;
 
@@ -204,40 +205,24 @@ impl Serialize for Quantity {
 }
 
 /// Read from a text or from a number, as the API takes both.
-impl<'de> Deserialize<'de> for Quantity {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
-            type Value = Quantity;
+impl FromJson for Quantity {
+    fn blank() -> Self {
+        Self::ZERO
+    }
 
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a quantity")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Quantity, E> {
-                parse::parse(text.trim()).map_err(E::custom)
-            }
-
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Quantity, E> {
-                Ok(Quantity::new(value, Family::Decimal))
-            }
-
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Quantity, E> {
-                Ok(Quantity { mantissa: value.into(), ..Quantity::ZERO })
-            }
-
-            fn visit_f64<E: de::Error>(self, value: f64) -> Result<Quantity, E> {
-                // As JSON has it: printing floats otherwise is 20 KB of code.
-                serde_json::Number::from_f64(value).map_or_else(
-                    || Err(E::custom("not a number")),
-                    |number| self.visit_str(&number.to_string()),
-                )
-            }
-
-            fn visit_unit<E: de::Error>(self) -> Result<Quantity, E> {
-                Ok(Quantity::ZERO)
-            }
-        }
-        deserializer.deserialize_any(Text)
+    fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
+        let refused = |error: ParseError| Failed::new(error.to_string());
+        *self = match reader.scalar()? {
+            Scalar::Text(text) => parse::parse(text.trim()).map_err(refused)?,
+            Scalar::Unsigned(value) => Self { mantissa: value.into(), ..Self::ZERO },
+            Scalar::Signed(value) => Self::new(value, Family::Decimal),
+            // As JSON has it: printing floats otherwise is 20 KB of code.
+            Scalar::Float(value) => match serde_json::Number::from_f64(value) {
+                Some(number) => parse::parse(&number.to_string()).map_err(refused)?,
+                None => return Err(Failed::new("not a number")),
+            },
+            Scalar::Null | Scalar::Bool(_) => return Err(Failed::new("expected a quantity")),
+        };
+        Ok(())
     }
 }

@@ -1,341 +1,241 @@
 //! Reads JSON into views, or records which fields a view would read.
 //!
-//! One deserializer does both, and offers objects only as maps: views are most
-//! of a guest's code, and each further deserializer would compile all of them
-//! once more. What is within objects and lists (texts, numbers, what is skipped
-//! or kept raw) is left to serde_json.
+//! One reader does both, and no function of it is generic: views are much of a
+//! guest's code, and each type would compile it once more. What is within objects
+//! and lists (texts, numbers, what is skipped or kept raw) is left to serde_json.
 
 use std::borrow::Cow;
 
-use crate::cursor::Cursor;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::cursor::{Cursor, Scalar};
 use crate::paths::Node;
-use serde::de::value::{BorrowedStrDeserializer, Error as Failed};
-use serde::de::{
-    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, MapAccess, SeqAccess,
-    VariantAccess, Visitor,
-};
+use crate::read::{Failed, Fields, FromJson};
 
 /// Reads JSON. The error says where it stopped.
-pub fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+pub fn from_json<T: FromJson>(text: &str) -> Result<T, String> {
+    let mut value = T::blank();
+    read_whole(text, &mut |reader| value.read(reader))?;
+    Ok(value)
+}
+
+fn read_whole(text: &str, read: &mut dyn FnMut(Reader<'_, '_>) -> Result<(), Failed>) -> Result<(), String> {
     let mut cursor = Cursor::new(text);
-    let value = T::deserialize(Reader::Text(&mut cursor));
-    let value = value.and_then(|value| match cursor.peek() {
-        None => Ok(value),
-        Some(_) => Err(cursor.error("something follows the value")),
+    let outcome = read(Reader(Place::Text(&mut cursor))).and_then(|()| match cursor.peek() {
+        None => Ok(()),
+        Some(_) => Err(Failed::new("something follows the value")),
     });
-    value.map_err(|e| format!("{e} (byte {} of {})", cursor.at(), text.len()))
+    outcome.map_err(|e| format!("{e} (byte {} of {})", cursor.at(), text.len()))
 }
 
 /// A place in a text, or in a shape.
-pub(crate) enum Reader<'r, 'de> {
+pub struct Reader<'r, 'de>(Place<'r, 'de>);
+
+enum Place<'r, 'de> {
     /// Reads what is there.
     Text(&'r mut Cursor<'de>),
     /// Records what would be read.
     Shape(Node<'r>),
 }
 
-macro_rules! scalars {
-    ($($method:ident => $visit:ident($($value:expr)?)),* $(,)?) => {
-        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
-            match self {
-                Self::Text(cursor) => cursor.scalar()?.visit(visitor),
-                Self::Shape(node) => {
+/// Reads a part: the field or the entry of this number or name.
+type Part<'p, 'de, At> = &'p mut dyn FnMut(At, Reader<'_, 'de>) -> Result<(), Failed>;
+
+impl<'r, 'de> Reader<'r, 'de> {
+    /// The root of a shape.
+    pub(crate) fn shape(node: Node<'r>) -> Self {
+        Self(Place::Shape(node))
+    }
+
+    /// An object, of which these fields are read. A null leaves a field as it is,
+    /// as in Go; unknown fields are skipped.
+    pub fn object(self, fields: &Fields, read: Part<'_, 'de, usize>) -> Result<(), Failed> {
+        let cursor = match self.0 {
+            Place::Text(cursor) => cursor,
+            Place::Shape(node) => {
+                if fields.is_whole {
                     node.record();
-                    visitor.$visit($($value)?)
+                    return Ok(());
                 }
-            }
-        })*
-    };
-}
-
-impl<'de> Deserializer<'de> for Reader<'_, 'de> {
-    type Error = Failed;
-
-    scalars! {
-        deserialize_bool => visit_bool(false),
-        deserialize_i8 => visit_u64(0),
-        deserialize_i16 => visit_u64(0),
-        deserialize_i32 => visit_u64(0),
-        deserialize_i64 => visit_u64(0),
-        deserialize_u8 => visit_u64(0),
-        deserialize_u16 => visit_u64(0),
-        deserialize_u32 => visit_u64(0),
-        deserialize_u64 => visit_u64(0),
-        deserialize_f32 => visit_u64(0),
-        deserialize_f64 => visit_u64(0),
-        deserialize_char => visit_borrowed_str("0"),
-        deserialize_str => visit_borrowed_str(""),
-        deserialize_string => visit_borrowed_str(""),
-        deserialize_bytes => visit_borrowed_str(""),
-        deserialize_byte_buf => visit_borrowed_str(""),
-        deserialize_unit => visit_unit(),
-    }
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
-        match self {
-            Self::Text(cursor) => match cursor.peek() {
-                Some(b'{') => Self::Text(cursor).deserialize_map(visitor),
-                Some(b'[') => Self::Text(cursor).deserialize_seq(visitor),
-                _ => cursor.scalar()?.visit(visitor),
-            },
-            Self::Shape(node) => {
-                node.record();
-                visitor.visit_unit()
-            }
-        }
-    }
-
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
-        if let Self::Text(cursor) = self {
-            cursor.peek();
-            cursor.raw()?;
-        }
-        visitor.visit_unit()
-    }
-
-    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
-        self.deserialize_str(visitor)
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
-        if let Self::Text(cursor) = self {
-            if cursor.peek() == Some(b'n') {
-                cursor.raw()?;
-                return visitor.visit_none();
-            }
-            return visitor.visit_some(Self::Text(cursor));
-        }
-        visitor.visit_some(self)
-    }
-
-    fn deserialize_unit_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Failed> {
-        self.deserialize_unit(visitor)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Failed> {
-        let raw = name.starts_with("$serde_json::private");
-        match self {
-            Self::Text(cursor) if raw => {
-                cursor.peek();
-                cursor.raw()?.deserialize_newtype_struct(name, visitor).map_err(Failed::custom)
-            }
-            Self::Shape(node) if raw => {
-                node.record();
-                Err(Failed::custom("raw JSON cannot be made up"))
-            }
-            reader => visitor.visit_newtype_struct(reader),
-        }
-    }
-
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
-        match self {
-            Self::Text(cursor) => {
-                cursor.enter(b'[')?;
-                let value = visitor.visit_seq(Elements::Text { cursor, first: true })?;
-                cursor.leave(b']')?;
-                Ok(value)
-            }
-            Self::Shape(node) => visitor.visit_seq(Elements::Shape(Some(node.element()))),
-        }
-    }
-
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Failed> {
-        if let Self::Shape(node) = &self {
-            node.record();
-        }
-        self.deserialize_seq(visitor)
-    }
-
-    fn deserialize_tuple_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        len: usize,
-        visitor: V,
-    ) -> Result<V::Value, Failed> {
-        self.deserialize_tuple(len, visitor)
-    }
-
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
-        if let Self::Shape(node) = &self {
-            node.record();
-        }
-        self.deserialize_struct("", &[], visitor)
-    }
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Failed> {
-        match self {
-            Self::Text(cursor) => {
-                cursor.enter(b'{')?;
-                let value = visitor.visit_map(Fields::Text { cursor, first: true })?;
-                cursor.leave(b'}')?;
-                Ok(value)
-            }
-            Self::Shape(node) => {
                 // A struct without fields asks only whether there is something.
-                if fields.is_empty() {
+                if fields.names.is_empty() {
                     node.record_presence();
                 }
-                visitor.visit_map(Fields::Shape { node, fields: fields.iter(), current: "" })
+                for (at, name) in fields.names.iter().enumerate() {
+                    // What cannot be made up (a time, say) is recorded by now.
+                    let _ = read(at, Reader(Place::Shape(node.child(name))));
+                }
+                return Ok(());
             }
+        };
+        cursor.enter(b'{')?;
+        let (mut first, mut missing, mut from) = (true, fields.required, 0);
+        while cursor.more(&mut first, b'}')? {
+            let name = cursor.text()?;
+            cursor.eat(b':')?;
+            // Fields mostly come in one order, so the search goes on where it was.
+            let (before, after) = fields.names.split_at(from);
+            let found = after.iter().position(|field| *field == name).map(|at| at + from);
+            let Some(at) = found.or_else(|| before.iter().position(|field| *field == name)) else {
+                if fields.is_closed {
+                    return Err(Failed::new(["unknown field ", &name].concat()));
+                }
+                cursor.peek();
+                cursor.raw()?;
+                continue;
+            };
+            from = at + 1;
+            missing &= !(1 << at);
+            if !cursor.null()? {
+                read(at, Reader(Place::Text(cursor)))?;
+            }
+        }
+        cursor.leave(b'}')?;
+        match fields.names.get(missing.trailing_zeros() as usize) {
+            Some(name) if missing != 0 => Err(Failed::new(["missing field ", name].concat())),
+            _ => Ok(()),
         }
     }
 
-    fn deserialize_enum<V: Visitor<'de>>(
+    /// A list. Each element is read by a call; of a null the call is told that
+    /// there is nothing to read.
+    pub fn list(
         self,
-        _: &'static str,
-        variants: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Failed> {
-        match self {
-            Self::Text(cursor) => {
-                if cursor.peek() != Some(b'{') {
-                    return visitor.visit_enum(Variant { name: cursor.text()?, content: None });
+        read: &mut dyn FnMut(Option<Reader<'_, 'de>>) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        match self.0 {
+            Place::Text(cursor) => {
+                cursor.enter(b'[')?;
+                let mut first = true;
+                while cursor.more(&mut first, b']')? {
+                    let is_null = cursor.null()?;
+                    read((!is_null).then(|| Reader(Place::Text(cursor))))?;
                 }
+                cursor.leave(b']')
+            }
+            Place::Shape(node) => read(Some(Reader(Place::Shape(node.element())))),
+        }
+    }
+
+    /// An object, all of its entries. A null stands for nothing to read.
+    pub fn entries(
+        self,
+        read: &mut dyn FnMut(Cow<'de, str>, Option<Reader<'_, 'de>>) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        match self.0 {
+            Place::Text(cursor) => {
                 cursor.enter(b'{')?;
-                let name = cursor.text()?;
-                cursor.eat(b':')?;
-                let value = visitor.visit_enum(Variant { name, content: Some(&mut *cursor) })?;
-                cursor.leave(b'}')?;
-                Ok(value)
+                let mut first = true;
+                while cursor.more(&mut first, b'}')? {
+                    let name = cursor.text()?;
+                    cursor.eat(b':')?;
+                    let is_null = cursor.null()?;
+                    read(name, (!is_null).then(|| Reader(Place::Text(cursor))))?;
+                }
+                cursor.leave(b'}')
             }
-            Self::Shape(node) => {
+            Place::Shape(node) => {
                 node.record();
-                let name = Cow::Borrowed(variants.first().copied().unwrap_or_default());
-                visitor.visit_enum(Variant { name, content: None })
-            }
-        }
-    }
-}
-
-fn make_up<'de, S: DeserializeSeed<'de>>(node: Node<'_>, seed: S) -> Result<S::Value, Failed> {
-    let attempt = node.begin()?;
-    let value = seed.deserialize(Reader::Shape(node));
-    if value.is_err() {
-        attempt.failed();
-    }
-    value
-}
-
-/// Elements of a list.
-enum Elements<'r, 'de> {
-    Text { cursor: &'r mut Cursor<'de>, first: bool },
-    Shape(Option<Node<'r>>),
-}
-
-impl<'de> SeqAccess<'de> for Elements<'_, 'de> {
-    type Error = Failed;
-
-    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Failed> {
-        match self {
-            Self::Text { cursor, first } => {
-                if !cursor.more(first, b']')? {
-                    return Ok(None);
-                }
-                seed.deserialize(Reader::Text(cursor)).map(Some)
-            }
-            Self::Shape(node) => match node.take() {
-                Some(node) => make_up(node, seed).map(Some),
-                None => Ok(None),
-            },
-        }
-    }
-}
-
-/// Fields of an object.
-enum Fields<'r, 'de> {
-    Text { cursor: &'r mut Cursor<'de>, first: bool },
-    Shape { node: Node<'r>, fields: std::slice::Iter<'static, &'static str>, current: &'static str },
-}
-
-impl<'de> MapAccess<'de> for Fields<'_, 'de> {
-    type Error = Failed;
-
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Failed> {
-        match self {
-            Self::Text { cursor, first } => {
-                if !cursor.more(first, b'}')? {
-                    return Ok(None);
-                }
-                seed.deserialize(Reader::Text(cursor)).map(Some)
-            }
-            Self::Shape { node, fields, current } => {
-                let Some(field) = fields.find(|field| !node.is_skipped(field)) else { return Ok(None) };
-                *current = field;
-                seed.deserialize(BorrowedStrDeserializer::new(field)).map(Some)
+                Ok(())
             }
         }
     }
 
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Failed> {
-        match self {
-            Self::Text { cursor, .. } => {
-                cursor.eat(b':')?;
-                seed.deserialize(Reader::Text(cursor))
-            }
-            Self::Shape { node, current, .. } => make_up(node.child(current), seed),
+    /// Something that may be null: then there is nothing to read.
+    pub fn maybe(self) -> Result<Option<Self>, Failed> {
+        match self.0 {
+            Place::Text(cursor) => Ok(if cursor.null()? { None } else { Some(Self(Place::Text(cursor))) }),
+            Place::Shape(_) => Ok(Some(self)),
         }
     }
-}
 
-/// A variant of an enum.
-struct Variant<'r, 'de> {
-    name: Cow<'de, str>,
-    content: Option<&'r mut Cursor<'de>>,
-}
-
-impl<'r, 'de> EnumAccess<'de> for Variant<'r, 'de> {
-    type Error = Failed;
-    type Variant = Content<'r, 'de>;
-
-    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self::Variant), Failed> {
-        let name = serde::de::value::CowStrDeserializer::<Failed>::new(self.name);
-        Ok((seed.deserialize(name)?, Content(self.content)))
-    }
-}
-
-/// Content of a variant.
-struct Content<'r, 'de>(Option<&'r mut Cursor<'de>>);
-
-impl<'r, 'de> Content<'r, 'de> {
-    fn reader(self) -> Result<Reader<'r, 'de>, Failed> {
-        self.0.map(Reader::Text).ok_or_else(|| Failed::custom("the variant has no content"))
-    }
-}
-
-impl<'de> VariantAccess<'de> for Content<'_, 'de> {
-    type Error = Failed;
-
-    fn unit_variant(self) -> Result<(), Failed> {
-        if self.0.is_some() { Err(Failed::custom("the variant takes no content")) } else { Ok(()) }
+    /// The cursor, unless this is a shape, in which the place is then noted.
+    fn whole(self) -> Option<&'r mut Cursor<'de>> {
+        match self.0 {
+            Place::Text(cursor) => Some(cursor),
+            Place::Shape(node) => {
+                node.record();
+                None
+            }
+        }
     }
 
-    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Failed> {
-        seed.deserialize(self.reader()?)
+    /// The same, unless this is a shape: then all of the value counts as read.
+    pub fn or_whole(self) -> Option<Self> {
+        self.whole().map(|cursor| Self(Place::Text(cursor)))
     }
 
-    fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Failed> {
-        self.reader()?.deserialize_tuple(len, visitor)
+    /// A text.
+    pub fn text(self) -> Result<Cow<'de, str>, Failed> {
+        self.whole().map_or(Ok(Cow::Borrowed("")), Cursor::text)
     }
 
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Failed> {
-        self.reader()?.deserialize_struct("", fields, visitor)
+    /// A text, a number, a boolean or a null.
+    pub fn scalar(self) -> Result<Scalar<'de>, Failed> {
+        self.whole().map_or(Ok(Scalar::Null), Cursor::scalar)
+    }
+
+    /// An integer from `least` to `most`, as the low 64 bits of it.
+    pub fn integer(self, least: i64, most: u64) -> Result<u64, Failed> {
+        let Some(cursor) = self.whole() else { return Ok(0) };
+        if !matches!(cursor.peek(), Some(b'-' | b'0'..=b'9')) {
+            return Err(cursor.other_than("an integer"));
+        }
+        match cursor.scalar()? {
+            Scalar::Unsigned(number) if number <= most => Ok(number),
+            Scalar::Signed(number) if number >= least => Ok(number.cast_unsigned()),
+            Scalar::Unsigned(_) | Scalar::Signed(_) => Err(Failed::new("the integer is out of range")),
+            _ => Err(Failed::new("expected an integer, found a fraction")),
+        }
+    }
+
+    /// A number, as near as 64 bits come to it.
+    #[allow(clippy::cast_precision_loss, reason = "as every reader of JSON has it")]
+    pub fn number(self) -> Result<f64, Failed> {
+        let Some(cursor) = self.whole() else { return Ok(0.0) };
+        match (cursor.peek(), cursor) {
+            (Some(b'-' | b'0'..=b'9'), cursor) => Ok(match cursor.scalar()? {
+                Scalar::Unsigned(number) => number as f64,
+                Scalar::Signed(number) => number as f64,
+                Scalar::Float(number) => number,
+                _ => 0.0,
+            }),
+            (_, cursor) => Err(cursor.other_than("a number")),
+        }
+    }
+
+    /// A boolean.
+    pub fn boolean(self) -> Result<bool, Failed> {
+        let Some(cursor) = self.whole() else { return Ok(false) };
+        match cursor.peek() {
+            Some(b't' | b'f') => Ok(cursor.scalar()? == Scalar::Bool(true)),
+            _ => Err(cursor.other_than("a boolean")),
+        }
+    }
+
+    /// Any value, as it is written. A null for the value of a shape.
+    pub fn raw(self) -> Result<&'de RawValue, Failed> {
+        self.whole().map_or(Ok(RawValue::NULL), |cursor| {
+            cursor.peek();
+            cursor.raw()
+        })
+    }
+
+    /// Any value.
+    pub fn value(self) -> Result<Value, Failed> {
+        self.whole().map_or(Ok(Value::Null), Cursor::value)
+    }
+
+    /// Leaves a value out: it is not read, so a shape does not note it either.
+    pub fn skip(self) -> Result<(), Failed> {
+        match self.0 {
+            Place::Text(cursor) => {
+                cursor.peek();
+                cursor.raw().map(drop)
+            }
+            Place::Shape(_) => Ok(()),
+        }
     }
 }
 
@@ -343,68 +243,154 @@ impl<'de> VariantAccess<'de> for Content<'_, 'de> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use serde::Deserialize;
-    use serde_json::value::RawValue;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
-    #[derive(Debug, PartialEq, Deserialize)]
-    enum Mode {
-        Plain,
-        With(i32),
-        Both { a: i32 },
-    }
+    /// The same types for us and for serde.
+    macro_rules! types {
+        ($module:ident, $derive:path) => {
+            mod $module {
+                use super::*;
 
-    #[derive(Debug, PartialEq, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct All {
-        text: String,
-        #[serde(default)]
-        small: Option<i32>,
-        large: i64,
-        wide: u64,
-        share: f64,
-        yes: bool,
-        list: Vec<Option<String>>,
-        map: BTreeMap<String, Value>,
-        modes: Vec<Mode>,
+                #[derive(Debug, PartialEq, $derive)]
+                #[serde(rename_all = "lowercase")]
+                pub(super) enum Mode {
+                    Plain,
+                    #[serde(rename = "other")]
+                    Another,
+                }
+
+                #[derive(Debug, PartialEq, $derive)]
+                pub(super) struct Newtype(u32);
+
+                #[derive(Debug, PartialEq, $derive)]
+                pub(super) struct Pair(i8, String);
+
+                #[derive(Debug, Default, PartialEq, $derive)]
+                #[serde(rename_all = "camelCase", default)]
+                pub(super) struct Inner {
+                    two_words: String,
+                    #[serde(rename = "a/b")]
+                    renamed: i64,
+                }
+
+                #[derive(Debug, PartialEq, $derive)]
+                #[serde(deny_unknown_fields)]
+                pub(super) struct All {
+                    text: String,
+                    #[serde(default)]
+                    small: Option<i32>,
+                    large: i64,
+                    wide: u64,
+                    share: f64,
+                    yes: bool,
+                    list: Vec<Option<String>>,
+                    map: BTreeMap<String, Value>,
+                    modes: Vec<Mode>,
+                    newtype: Newtype,
+                    pair: (Pair, u8),
+                    #[serde(default)]
+                    inner: Inner,
+                    #[serde(default = "seven")]
+                    seven: i32,
+                }
+
+                fn seven() -> i32 {
+                    7
+                }
+            }
+        };
     }
+    types!(ours, crate::read::FromJson);
+    types!(theirs, serde::Deserialize);
 
     const TEXT: &str = r#" { "text" : "a\"\u00e9\n" , "small":null,"large":-9007199254740993,
         "wide":18446744073709551615,"share":1.5e3,"yes":true,"list":["x",null,""],"map":{"k":{"l":[1,-2,2.5,"",{}]}},
-        "modes":["Plain",{"With":3},{"Both":{"a":1}}] } "#;
+        "modes":["plain","other"],"newtype":5,"pair":[[-3,"p"],255],"inner":{"a/b":1,"twoWords":"w","more":[0]}} "#;
 
     #[test]
-    fn what_serde_json_reads_is_read_the_same() {
-        let ours: All = from_json(TEXT).unwrap();
-        assert_eq!(ours, serde_json::from_str::<All>(TEXT).unwrap());
+    fn what_serde_reads_is_read_the_same() {
+        let (ours, theirs) =
+            (from_json::<ours::All>(TEXT).unwrap(), serde_json::from_str::<theirs::All>(TEXT).unwrap());
+        assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
+        assert!(format!("{ours:?}").ends_with("seven: 7 }"));
         assert_eq!(from_json::<Value>(TEXT).unwrap(), serde_json::from_str::<Value>(TEXT).unwrap());
+        assert_eq!(serde_json::from_str::<ours::All>(TEXT).unwrap(), ours, "by way of serde");
     }
 
     #[test]
-    fn every_cut_and_every_changed_byte_is_judged_as_by_serde_json() {
+    fn every_cut_and_every_changed_byte_is_judged_as_by_serde() {
         for end in 0..TEXT.trim_end().len() {
             if let Some(cut) = TEXT.get(..end) {
-                assert!(from_json::<All>(cut).is_err(), "{cut}");
+                assert!(from_json::<ours::All>(cut).is_err(), "{cut}");
             }
         }
         for at in 0..TEXT.len() {
-            for byte in [b'}', b']', b',', b':', b'"', b'0', b'-', b'n', b' ', b'\\', 1] {
+            for byte in [b'}', b']', b',', b':', b'"', b'0', b'-', b'n', b'.', b' ', b'\\', 1] {
                 let mut changed = TEXT.as_bytes().to_vec();
                 changed[at] = byte;
                 let Ok(changed) = String::from_utf8(changed) else { continue };
                 let (ours, theirs) = (from_json::<Value>(&changed), serde_json::from_str::<Value>(&changed));
                 assert_eq!(ours.ok(), theirs.ok(), "{changed}");
-                let (ours, theirs) = (from_json::<All>(&changed), serde_json::from_str::<All>(&changed));
-                assert_eq!(ours.is_ok(), theirs.is_ok(), "{changed}: {ours:?} {theirs:?}");
+                let ours = from_json::<ours::All>(&changed).map(|read| format!("{read:?}"));
+                let theirs = serde_json::from_str::<theirs::All>(&changed).map(|read| format!("{read:?}"));
+                assert_eq!(ours.as_ref().ok(), theirs.as_ref().ok(), "{changed}: {ours:?} {theirs:?}");
             }
         }
     }
 
     #[test]
+    fn integers_keep_to_their_range() {
+        for text in
+            ["-129", "-128", "-1", "0", "127", "128", "255", "256", "1.0", "1e2", "-0", "true", "null"]
+        {
+            assert_eq!(from_json::<i8>(text).ok(), serde_json::from_str::<i8>(text).ok(), "{text}");
+            assert_eq!(from_json::<u8>(text).ok(), serde_json::from_str::<u8>(text).ok(), "{text}");
+        }
+        for text in
+            ["9223372036854775807", "9223372036854775808", "-9223372036854775808", "18446744073709551616"]
+        {
+            assert_eq!(from_json::<i64>(text).ok(), serde_json::from_str::<i64>(text).ok(), "{text}");
+            assert_eq!(from_json::<u64>(text).ok(), serde_json::from_str::<u64>(text).ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn null_leaves_what_is_there_as_in_go() {
+        #[derive(Debug, PartialEq, FromJson)]
+        #[serde(default)]
+        struct Port {
+            protocol: String,
+            names: Vec<String>,
+            map: BTreeMap<String, i32>,
+            maybe: Option<i32>,
+            value: Value,
+        }
+        impl Default for Port {
+            fn default() -> Self {
+                Self {
+                    protocol: "TCP".to_owned(),
+                    names: vec![],
+                    map: BTreeMap::new(),
+                    maybe: None,
+                    value: json!(1),
+                }
+            }
+        }
+        let all = r#"{"protocol":null,"names":null,"map":null,"maybe":null,"value":null}"#;
+        assert_eq!(from_json::<Port>(all).unwrap(), Port::default());
+        let within: Port = from_json(r#"{"names":["a",null],"map":{"k":null}}"#).unwrap();
+        assert_eq!(
+            (within.names, within.map),
+            (vec!["a".to_owned(), String::new()], [("k".to_owned(), 0)].into())
+        );
+        assert!(from_json::<Port>("null").is_err());
+    }
+
+    #[test]
     fn raw_json_stays_as_it_was() {
-        #[derive(Deserialize)]
+        #[derive(FromJson)]
         struct Holder {
             raw: Box<RawValue>,
             maybe: Option<Box<RawValue>>,
@@ -416,16 +402,24 @@ mod tests {
 
     #[test]
     fn errors_say_where() {
-        let error = from_json::<All>(r#"{"text": 5}"#).unwrap_err();
-        assert_eq!(error, "invalid type: integer `5`, expected a string (byte 10 of 11)");
-        let error = from_json::<Value>("{} x").unwrap_err();
-        assert_eq!(error, "something follows the value (byte 3 of 4)");
+        for (text, wanted) in [
+            (r#"{"text": 5}"#, "invalid type: integer `5`, expected a string (byte 10 of 11)"),
+            (r#"{"text": "a"}"#, "missing field large (byte 13 of 13)"),
+            (r#"{"texts": "a"}"#, "unknown field texts (byte 9 of 14)"),
+            (r#"{"modes": ["grand"]}"#, "grand is no Mode (byte 18 of 20)"),
+            (r#"{"large": 1.5}"#, "expected an integer, found a fraction (byte 13 of 14)"),
+            ("{} x", "missing field text (byte 2 of 4)"),
+        ] {
+            assert_eq!(from_json::<ours::All>(text).unwrap_err(), wanted);
+        }
+        assert_eq!(from_json::<Value>("{} x").unwrap_err(), "something follows the value (byte 3 of 4)");
     }
 
     #[test]
     fn deep_nesting_is_an_error_and_skipping_it_is_not() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-        assert!(from_json::<Value>(&deep).unwrap_err().contains("too deep"));
+        assert!(from_json::<Value>(&deep).unwrap_err().contains("recursion limit"));
+        from_json::<()>(&deep).unwrap();
         let mut value = json!(1);
         for _ in 0..100 {
             value = json!([value]);

@@ -12,18 +12,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::claim::{HasMetadata, candidates, claim};
 use crate::condition::{self, Condition};
 use crate::contract::Failure;
 use crate::ctx::Ctx;
 use crate::error::{Error, Result};
-use crate::meta::{ObjectMeta, OwnerReference, is_default, null_is_default};
+use crate::meta::{ObjectMeta, OwnerReference, is_default};
 use crate::plan::{About, Action, Plan, Step};
 use crate::pod::{self, Pod, next_available};
 use crate::query::Query;
 use crate::ranking::sort_for_deletion;
+use crate::read::FromJson;
 use crate::resource::PODS;
 use crate::selector::Selector;
 use crate::template::PodTemplate;
@@ -58,8 +59,8 @@ pub trait ReplicaOwner: HasMetadata {
 }
 
 /// Spec of an owner of replicas; how it selects pods is `S`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default, bound = "S: Deserialize<'de> + Default")]
+#[derive(Clone, Debug, Default, FromJson)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ReplicaSpec<S> {
     /// How many pods are wanted.
     replicas: Option<i32>,
@@ -68,7 +69,6 @@ pub struct ReplicaSpec<S> {
     /// Which pods are its own.
     pub selector: Option<S>,
     /// What pods are made from.
-    #[serde(deserialize_with = "null_is_default")]
     pub template: PodTemplate,
 }
 
@@ -81,7 +81,7 @@ impl<S> ReplicaSpec<S> {
 }
 
 /// Status of an owner of replicas.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReplicaStatus {
     /// Pods that are neither ended nor asked to go.
@@ -102,7 +102,7 @@ pub struct ReplicaStatus {
     #[serde(skip_serializing_if = "is_default")]
     pub observed_generation: i64,
     /// Conditions.
-    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
 

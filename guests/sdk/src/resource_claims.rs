@@ -4,13 +4,12 @@
 //! which claim was made for it, and that claim must be owned by the pod: anybody
 //! might have made one of that name.
 
-use serde::Deserialize;
-
 use crate::manifest::ReadOptions;
 use crate::meta::ObjectMeta;
+use crate::read::FromJson;
 
 /// A claim that was made for a pod, as the pod's status says.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodClaimStatus {
     /// Name within the pod.

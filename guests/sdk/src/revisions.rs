@@ -27,7 +27,7 @@ mod tests;
 
 use std::cmp::Ordering;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -39,6 +39,7 @@ use crate::ctx::Ctx;
 use crate::error::{Error, Result};
 use crate::meta::{NoAnnotations, ObjectMeta, OwnerReference, StringMap};
 use crate::plan::Action;
+use crate::read::FromJson;
 use crate::resource::{CONTROLLER_REVISIONS, Resource};
 use crate::selector::Selector;
 use crate::sort::sorted_by;
@@ -55,7 +56,7 @@ pub const REVISION_HASH_LABEL: &str = "controller-revision-hash";
 pub const CREATE: &str = "create-revision";
 
 /// A ControllerRevision.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Revision {
     /// Metadata.

@@ -1,23 +1,20 @@
 //! Label selectors: the API's object form, matching, and the string form.
 
-use serde::Deserialize;
-
-use crate::meta::{StringMap, null_is_default};
+use crate::meta::StringMap;
+use crate::read::FromJson;
 
 /// A label selector as objects carry it.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LabelSelector {
     /// Labels that must have exactly these values.
-    #[serde(deserialize_with = "null_is_default")]
     pub match_labels: StringMap,
     /// Further requirements.
-    #[serde(deserialize_with = "null_is_default")]
     pub match_expressions: Vec<Expression>,
 }
 
 /// A requirement as objects carry it.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, FromJson)]
 #[serde(default)]
 pub struct Expression {
     /// The label.
@@ -25,7 +22,6 @@ pub struct Expression {
     /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
     pub operator: String,
     /// Values for `In` and `NotIn`.
-    #[serde(deserialize_with = "null_is_default")]
     pub values: Vec<String>,
 }
 

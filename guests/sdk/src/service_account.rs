@@ -2,10 +2,10 @@
 //!
 //! Format: <https://kubernetes.io/docs/concepts/configuration/secret/#serviceaccount-token-secrets>.
 
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::meta::{ObjectMeta, null_is_default};
+use crate::meta::ObjectMeta;
+use crate::read::FromJson;
 use crate::resource::{Resource, SERVICE_ACCOUNTS};
 use crate::view::View;
 
@@ -20,7 +20,7 @@ pub const INDEX: &str = "service-account";
 pub const NAME_PATH: &str = "metadata.annotations.\"kubernetes.io/service-account.name\"";
 
 /// The account that a Secret is of, from its annotations.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Account {
     /// Its name.
@@ -40,12 +40,12 @@ impl Account {
 }
 
 /// A ServiceAccount.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct ServiceAccount {
     /// Metadata.
     pub metadata: ObjectMeta,
     /// References to Secrets, as they are.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default)]
     pub secrets: Vec<Map<String, Value>>,
 }
 

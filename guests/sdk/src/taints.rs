@@ -2,11 +2,11 @@
 //!
 //! Rules: <https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/>.
 
-use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::meta::{ObjectMeta, null_is_default};
+use crate::meta::ObjectMeta;
+use crate::read::{Failed, FromJson, Reader};
 use crate::resource::{NODES, Resource};
 use crate::time::Time;
 use crate::view::View;
@@ -48,23 +48,28 @@ pub struct Taint {
 
 /// Read as a map, which keeps the list of taints whole in the cache; else it
 /// could not be patched.
-impl<'de> Deserialize<'de> for Taint {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut rest = Map::deserialize(deserializer)?;
+impl FromJson for Taint {
+    fn blank() -> Self {
+        Self::default()
+    }
+
+    fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
+        let mut rest = Map::blank();
+        rest.read(reader)?;
         let mut text = |field: &str| match rest.remove(field) {
             None | Some(Value::Null) => Ok(String::new()),
             Some(Value::String(text)) => Ok(text),
-            Some(_) => Err(D::Error::custom(["taint: ", field, " is no string"].concat())),
+            Some(_) => Err(Failed::new(["taint: ", field, " is no string"].concat())),
         };
         let (key, value, effect) = (text("key")?, text("value")?, text("effect")?);
         let time_added = match text("timeAdded")? {
             none if none.is_empty() => None,
-            time => Some(
-                Time::parse(&time)
-                    .ok_or_else(|| D::Error::custom(["taint: not a time: ", &time].concat()))?,
-            ),
+            time => {
+                Some(Time::parse(&time).ok_or_else(|| Failed::new(["taint: not a time: ", &time].concat()))?)
+            }
         };
-        Ok(Self { key, value, effect, time_added, rest })
+        *self = Self { key, value, effect, time_added, rest };
+        Ok(())
     }
 }
 
@@ -109,7 +114,7 @@ pub fn has(taints: &[Taint], key: &str, effect: &str) -> bool {
 
 /// A node, as far as its taints (and its labels) say what may run on it: no
 /// heartbeat changes that.
-#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct TaintedNode {
     /// Metadata.
@@ -119,11 +124,10 @@ pub struct TaintedNode {
 }
 
 /// What is read of a node's spec.
-#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct TaintedNodeSpec {
     /// Taints.
-    #[serde(deserialize_with = "null_is_default")]
     pub taints: Vec<Taint>,
 }
 
@@ -132,7 +136,7 @@ impl View for TaintedNode {
 }
 
 /// A toleration of a pod.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Toleration {
     /// Key; empty for all.

@@ -3,35 +3,32 @@
 //! The spec is never re-typed: it is copied as the raw JSON it came as, so
 //! fields that no Coxswain knows survive.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::meta::{OwnerReference, StringMap, null_is_default};
+use crate::meta::{OwnerReference, StringMap};
 use crate::names::pod_prefix;
+use crate::read::FromJson;
 
 /// A pod template, as far as pods are made from it.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct PodTemplate {
     /// Its metadata.
-    #[serde(deserialize_with = "null_is_default")]
     pub metadata: TemplateMeta,
     /// The pods' spec.
     pub spec: Option<Box<RawValue>>,
 }
 
 /// What pods get of a template's metadata.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct TemplateMeta {
     /// Labels.
-    #[serde(deserialize_with = "null_is_default")]
     pub labels: StringMap,
     /// Annotations.
-    #[serde(deserialize_with = "null_is_default")]
     pub annotations: StringMap,
     /// Finalizers.
-    #[serde(deserialize_with = "null_is_default")]
     pub finalizers: Vec<String>,
 }
 

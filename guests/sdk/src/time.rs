@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 
 use crate::civil::{DAY, date_of, days_in_month, days_of};
 use crate::contract::Timestamp;
+use crate::read::{Failed, FromJson, Reader};
 
 const NANOS: i128 = 1_000_000_000;
 
@@ -144,10 +144,18 @@ impl std::fmt::Display for Time {
     }
 }
 
-impl<'de> Deserialize<'de> for Time {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| D::Error::custom(format!("not an RFC 3339 time: {text}")))
+impl FromJson for Time {
+    fn blank() -> Self {
+        Self::from_unix(0)
+    }
+
+    fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
+        let text = reader.text()?;
+        match Self::parse(&text) {
+            Some(time) => *self = time,
+            None => return Err(Failed::new(["not an RFC 3339 time: ", &text].concat())),
+        }
+        Ok(())
     }
 }
 

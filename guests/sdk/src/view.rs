@@ -9,19 +9,17 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-
 use crate::contract::ObjectRef;
 use crate::error::{Error, Result};
 use crate::meta::ObjectMeta;
+use crate::read::FromJson;
 use crate::reader::from_json;
 use crate::resource::Resource;
 use crate::snapshot::Snapshot;
 
 /// What a controller sees of a resource's objects: a plain `Deserialize` struct
 /// with the fields it uses. The manifest's paths are derived from it.
-pub trait View: DeserializeOwned + 'static {
+pub trait View: FromJson + 'static {
     /// The resource.
     const RESOURCE: Resource;
 }
@@ -157,7 +155,7 @@ pub(crate) fn without_memo<T>(run: impl FnOnce() -> T) -> T {
 }
 
 /// Reads the views of these objects, in one call for those not parsed yet.
-pub(crate) fn read<V: DeserializeOwned + 'static>(
+pub(crate) fn read<V: FromJson + 'static>(
     snapshot: &dyn Snapshot,
     refs: Vec<ObjectRef>,
 ) -> Result<Vec<Object<V>>> {
@@ -192,7 +190,7 @@ fn name_in(text: &str) -> String {
 }
 
 /// The least that every object has.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 pub(crate) struct JustMetadata {
     pub(crate) metadata: ObjectMeta,
 }

@@ -5,24 +5,23 @@
 //! index can hold such a name, so that [`pods_of_claim`] asks for the pods that
 //! the claim may be named after: one for each dash in its name.
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::claim::HasMetadata;
 use crate::ctx::Ctx;
 use crate::error::Result;
 use crate::manifest::ReadOptions;
-use crate::meta::{NoAnnotations, ObjectMeta, null_is_default};
+use crate::meta::{NoAnnotations, ObjectMeta};
 use crate::pod;
 use crate::query::Query;
+use crate::read::FromJson;
 use crate::resource::{PODS, Resource};
 use crate::view::{Object, View};
 
 /// A pod as a user of volumes. Who needs to know more of a volume than its claim
 /// has a view of volumes of its own.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, bound = "V: Deserialize<'de> + Default")]
+#[derive(Clone, Debug, Default, FromJson)]
+#[serde(default)]
 pub struct Pod<V = PodVolume> {
     /// Metadata.
     pub metadata: ObjectMeta,
@@ -33,18 +32,17 @@ pub struct Pod<V = PodVolume> {
 }
 
 /// What is read of the spec of a pod that uses volumes.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default, bound = "V: Deserialize<'de> + Default")]
+#[derive(Clone, Debug, Default, FromJson)]
+#[serde(rename_all = "camelCase", default)]
 pub struct PodSpec<V = PodVolume> {
     /// The node it is bound to; empty while it is not.
     pub node_name: String,
     /// Its volumes.
-    #[serde(deserialize_with = "null_is_default")]
     pub volumes: Vec<V>,
 }
 
 /// What is read of a pod's volume.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodVolume {
     /// Name within the pod.
@@ -56,7 +54,7 @@ pub struct PodVolume {
 }
 
 /// A claim as the source of a volume.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClaimSource {
     /// Name of the claim, in the pod's namespace.
@@ -64,21 +62,19 @@ pub struct ClaimSource {
 }
 
 /// What is read of a pod's status to tell whether it still needs its volumes.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodState {
     /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
     pub phase: String,
     /// States of its containers.
-    #[serde(deserialize_with = "null_is_default")]
     pub container_statuses: Vec<ContainerStatus>,
     /// States of its init containers.
-    #[serde(deserialize_with = "null_is_default")]
     pub init_container_statuses: Vec<ContainerStatus>,
 }
 
 /// What is read of a container's state.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct ContainerStatus {
     /// The state.
@@ -86,7 +82,7 @@ pub struct ContainerStatus {
 }
 
 /// The state of a container.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct ContainerState {
     /// Set while it runs.
@@ -94,7 +90,7 @@ pub struct ContainerState {
 }
 
 /// That a container runs.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 pub struct Running {}
 
 impl PodState {
@@ -116,11 +112,11 @@ impl<V> Pod<V> {
     }
 }
 
-impl<V: DeserializeOwned + Default + 'static> View for Pod<V> {
+impl<V: FromJson + Default + 'static> View for Pod<V> {
     const RESOURCE: Resource = PODS;
 }
 
-impl<V: DeserializeOwned + Default + 'static> HasMetadata for Pod<V> {
+impl<V: FromJson + Default + 'static> HasMetadata for Pod<V> {
     type Annotations = NoAnnotations;
 
     fn metadata(&self) -> &ObjectMeta {
@@ -149,7 +145,7 @@ pub fn with_claim_index(read: ReadOptions) -> ReadOptions {
 }
 
 /// A volume's reference to the claim it is for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, FromJson)]
 #[serde(default)]
 pub struct ClaimRef {
     /// Namespace.

@@ -1,15 +1,14 @@
 //! What is read of ServiceCIDRs and IPAddresses.
 
 use coxswain_sdk::claim::HasMetadata;
-use coxswain_sdk::meta::{NoAnnotations, null_is_default};
+use coxswain_sdk::meta::NoAnnotations;
 use coxswain_sdk::resource::{IP_ADDRESSES, SERVICE_CIDRS};
-use coxswain_sdk::{ObjectMeta, Resource, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, View};
 
 use crate::prefix::Prefix;
 
 /// A ServiceCIDR.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct ServiceCidr {
     /// Metadata.
@@ -21,25 +20,23 @@ pub struct ServiceCidr {
 }
 
 /// What is read of the spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Spec {
     /// Ranges, one for each family.
-    #[serde(deserialize_with = "null_is_default")]
     pub cidrs: Vec<String>,
 }
 
 /// What is read of the status.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Status {
     /// Conditions.
-    #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<Condition>,
 }
 
 /// What is read of a condition.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Condition {
     /// What it is about.
@@ -73,7 +70,7 @@ impl ServiceCidr {
 }
 
 /// An IPAddress: its name is the address.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct IpAddress {
     /// Metadata.

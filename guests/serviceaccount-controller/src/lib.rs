@@ -9,15 +9,16 @@ mod tests;
 use coxswain_sdk::contract::Failure;
 use coxswain_sdk::namespace::Namespace;
 use coxswain_sdk::resource::{NAMESPACES, SERVICE_ACCOUNTS};
-use coxswain_sdk::{Action, Controller, Ctx, Declaration, ObjectMeta, Plan, Resource, Result, View};
-use serde::Deserialize;
+use coxswain_sdk::{
+    Action, Controller, Ctx, Declaration, FromJson, ObjectMeta, Plan, Resource, Result, View,
+};
 use serde_json::json;
 
 const DEFAULT: &str = "default";
 const CREATE: &str = "create";
 
 /// Only whether it is there counts.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 struct ServiceAccount {
     #[serde(rename = "metadata")]
     _metadata: ObjectMeta,

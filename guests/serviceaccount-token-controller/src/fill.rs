@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use coxswain_sdk::contract::{SignLookup, SignWhat};
 use coxswain_sdk::resource::SECRETS;
 use coxswain_sdk::service_account::UID;
-use coxswain_sdk::{Action, Ask, Ctx, Error, Object, Result};
+use coxswain_sdk::{Action, Ask, Ctx, Error, Object, Result, from_json};
 use serde_json::{Map, Value, json};
 
 use crate::view::TokenSecret;
@@ -34,8 +34,7 @@ pub(crate) fn fill(ctx: &Ctx<'_>, secret: &Object<TokenSecret>, account_uid: &st
         let signed = ctx.look_up(Ask::Sign(sign))?;
         let signed =
             signed.map_err(|failure| Error::Retry(format!("cannot sign a token: {}", failure.message)))?;
-        let token: String =
-            serde_json::from_str(&signed).map_err(|e| Error::Terminal(format!("not a token: {e}")))?;
+        let token: String = from_json(&signed).map_err(|e| Error::Terminal(format!("not a token: {e}")))?;
         change.insert("token".to_owned(), STANDARD.encode(token).into());
     }
     if change.is_empty() {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use coxswain_sdk::resource::{SECRETS, SERVICE_ACCOUNTS};
 use coxswain_sdk::service_account::{Account, ServiceAccount, TOKEN, names};
-use coxswain_sdk::{Action, Ask, Ctx, Error, Object, ObjectMeta, Plan, Query, Result, from_json};
-use serde::{Deserialize, Serialize};
+use coxswain_sdk::{Action, Ask, Ctx, Error, FromJson, Object, ObjectMeta, Plan, Query, Result, from_json};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::KEY_FILE;
@@ -13,7 +13,7 @@ use crate::fill::fill;
 use crate::view::TokenSecret;
 
 /// What is kept of a Secret that its account lists.
-#[derive(Deserialize, Serialize)]
+#[derive(FromJson, Serialize)]
 struct Listed {
     account: String,
     uid: String,
@@ -62,7 +62,7 @@ fn present(ctx: &Ctx<'_>, secret: &Object<TokenSecret>) -> Result<Plan> {
     Ok(plan)
 }
 
-#[derive(Deserialize)]
+#[derive(FromJson)]
 struct JustMetadata {
     metadata: ObjectMeta,
 }
@@ -93,7 +93,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 fn gone(ctx: &Ctx<'_>) -> Result<Plan> {
     let mut plan = Plan::new();
     let key = ctx.key();
-    match ctx.state().and_then(|text| serde_json::from_str::<Listed>(text).ok()) {
+    match ctx.state().and_then(|text| from_json::<Listed>(text).ok()) {
         Some(listed) => {
             let of = Account { name: listed.account, uid: listed.uid };
             let account = ctx.get::<ServiceAccount>(&key.namespace, &of.name)?;

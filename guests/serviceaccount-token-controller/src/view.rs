@@ -1,13 +1,11 @@
 //! What is read.
 
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::SECRETS;
 use coxswain_sdk::service_account::Account;
-use coxswain_sdk::{ObjectMeta, Resource, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, View};
 
 /// A Secret that may hold a token.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct TokenSecret {
     /// Metadata.
     pub metadata: ObjectMeta<Account>,
@@ -15,7 +13,7 @@ pub struct TokenSecret {
     #[serde(default, rename = "type")]
     pub kind: String,
     /// Content.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default)]
     pub data: Data,
 }
 
@@ -24,7 +22,7 @@ impl View for TokenSecret {
 }
 
 /// Content of a token Secret, in base64.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Data {
     /// The token.

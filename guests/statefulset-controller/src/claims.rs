@@ -2,7 +2,7 @@
 //! the retention policy.
 
 use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS};
-use coxswain_sdk::{Action, Ctx, Event, Object, OwnerReference, Result};
+use coxswain_sdk::{Action, Ctx, Event, Object, OwnerReference, Result, from_json};
 use serde_json::{Map, Value, json};
 
 use crate::members;
@@ -98,7 +98,7 @@ impl<'a> Claims<'a> {
         }
         // Its owner from the start, lest it is left behind.
         let owners: Vec<OwnerReference> =
-            serde_json::from_value(metadata["ownerReferences"].clone()).unwrap_or_default();
+            from_json(&metadata["ownerReferences"].to_string()).unwrap_or_default();
         let owners = self.owners.wanted(&owners).unwrap_or(owners);
         if !owners.is_empty() {
             metadata["ownerReferences"] = json!(owners);

@@ -1,12 +1,12 @@
 //! Status of a StatefulSet: counts of its pods, and the two revisions.
 
-use coxswain_sdk::Time;
-use serde::{Deserialize, Serialize};
+use coxswain_sdk::{FromJson, Time};
+use serde::Serialize;
 
 use crate::view::Pod;
 
 /// Status of a StatefulSet. Conditions belong to others and are left alone.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Status {
     /// Generation that the status is about.

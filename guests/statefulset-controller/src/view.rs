@@ -3,21 +3,19 @@
 use coxswain_sdk::claim::HasMetadata;
 use coxswain_sdk::condition::DatedCondition;
 use coxswain_sdk::intstr::IntOrString;
-use coxswain_sdk::meta::{NoAnnotations, null_is_default};
+use coxswain_sdk::meta::NoAnnotations;
+use coxswain_sdk::read::{Failed, Reader};
 use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS};
 use coxswain_sdk::revisions::{REVISION_HASH_LABEL, TemplatePatch};
 use coxswain_sdk::selector::{LabelSelector, Selector};
 use coxswain_sdk::template::PodTemplate;
-use coxswain_sdk::{ObjectMeta, Resource, StringMap, Time, View, from_json, pod};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, StringMap, Time, View, from_json, pod};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::status::Status;
 
 /// A StatefulSet.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct StatefulSet {
     /// Metadata. Revisions get the annotations.
@@ -41,7 +39,7 @@ impl HasMetadata for StatefulSet {
 }
 
 /// Spec of a StatefulSet.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Spec {
     replicas: Option<i32>,
@@ -49,7 +47,6 @@ pub struct Spec {
     /// What pods are made from.
     pub template: Template,
     /// What their claims are made from.
-    #[serde(deserialize_with = "null_is_default")]
     pub volume_claim_templates: Vec<ClaimTemplate>,
     /// The service that gives the pods their domain.
     pub service_name: String,
@@ -62,7 +59,7 @@ pub struct Spec {
     ordinals: Option<Ordinals>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct UpdateStrategy {
     #[serde(rename = "type")]
@@ -70,21 +67,21 @@ struct UpdateStrategy {
     rolling_update: Option<RollingUpdate>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct RollingUpdate {
     partition: Option<i32>,
     max_unavailable: Option<IntOrString>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct RetentionPolicy {
     when_deleted: String,
     when_scaled: String,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, FromJson)]
 #[serde(default)]
 struct Ordinals {
     start: i32,
@@ -188,18 +185,24 @@ pub struct Template {
     pub patch: TemplatePatch,
 }
 
-impl<'de> Deserialize<'de> for Template {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Some(raw) = Option::<Box<RawValue>>::deserialize(deserializer)? else {
-            return Ok(Self::default());
-        };
-        let value: Value = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
-        Ok(Self { pods: from_json(raw.get()).map_err(D::Error::custom)?, patch: TemplatePatch::of(&value) })
+impl FromJson for Template {
+    fn blank() -> Self {
+        Self::default()
+    }
+
+    fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
+        let raw = reader.raw()?;
+        let pods: Option<PodTemplate> = from_json(raw.get()).map_err(Failed::new)?;
+        if let Some(pods) = pods {
+            let value: Value = from_json(raw.get()).map_err(Failed::new)?;
+            *self = Self { pods, patch: TemplatePatch::of(&value) };
+        }
+        Ok(())
     }
 }
 
 /// A template of claims, as it came.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(transparent)]
 pub struct ClaimTemplate(pub Value);
 
@@ -211,7 +214,7 @@ impl ClaimTemplate {
 }
 
 /// A claim of a pod.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Claim {
     /// Metadata.
@@ -223,7 +226,7 @@ impl View for Claim {
 }
 
 /// A pod.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Pod {
     /// Metadata.
@@ -235,16 +238,15 @@ pub struct Pod {
 }
 
 /// What is read of a pod's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct PodSpec {
     /// Volumes.
-    #[serde(deserialize_with = "null_is_default")]
     pub volumes: Vec<Volume>,
 }
 
 /// What is read of a volume.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Volume {
     /// Name.
@@ -254,7 +256,7 @@ pub struct Volume {
 }
 
 /// Which claim a volume is.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VolumeClaim {
     /// Its name.
@@ -262,13 +264,12 @@ pub struct VolumeClaim {
 }
 
 /// What is read of a pod's status.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct PodStatus {
     /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
     pub phase: String,
     /// Conditions.
-    #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<DatedCondition>,
 }
 

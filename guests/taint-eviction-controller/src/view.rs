@@ -1,14 +1,12 @@
 //! What is read of pods.
 
 use coxswain_sdk::condition::{self, HasStatus, ReasonedCondition};
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::PODS;
 use coxswain_sdk::taints::Toleration;
-use coxswain_sdk::{ObjectMeta, Resource, Time, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, Time, View};
 
 /// A pod.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Pod {
     pub metadata: ObjectMeta,
@@ -16,18 +14,16 @@ pub struct Pod {
     pub status: PodStatus,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
     pub node_name: String,
-    #[serde(deserialize_with = "null_is_default")]
     pub tolerations: Vec<Toleration>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct PodStatus {
-    #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<ReasonedCondition>,
 }
 

@@ -8,22 +8,22 @@
 mod tests;
 
 use coxswain_sdk::bootstrap::{NAMESPACE, TOKEN, expiration};
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::SECRETS;
-use coxswain_sdk::{Action, Controller, Ctx, Declaration, ObjectMeta, Plan, Resource, Result, View};
-use serde::Deserialize;
+use coxswain_sdk::{
+    Action, Controller, Ctx, Declaration, FromJson, ObjectMeta, Plan, Resource, Result, View,
+};
 
 /// What is read of a bootstrap token.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct Token {
     metadata: ObjectMeta,
     #[serde(default, rename = "type")]
     kind: String,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default)]
     data: Data,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 struct Data {
     expiration: String,

@@ -1,13 +1,11 @@
 //! What is read of a Job.
 
 use coxswain_sdk::condition::DatedCondition;
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::JOBS;
-use coxswain_sdk::{ObjectMeta, Resource, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, View};
 
 /// A Job.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Job {
     /// Metadata.
@@ -19,7 +17,7 @@ pub struct Job {
 }
 
 /// What is read of a Job's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Spec {
     /// How long it stays once it has finished.
@@ -27,11 +25,10 @@ pub struct Spec {
 }
 
 /// What is read of a Job's status.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Status {
     /// Conditions.
-    #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<DatedCondition>,
 }
 

@@ -14,22 +14,22 @@ use std::collections::BTreeMap;
 
 use coxswain_sdk::resource::NODES;
 use coxswain_sdk::{
-    Action, Controller, Ctx, Declaration, Object, ObjectMeta, Plan, Query, Resource, Result, Step, View,
+    Action, Controller, Ctx, Declaration, FromJson, Object, ObjectMeta, Plan, Query, Resource, Result, Step,
+    View,
 };
-use serde::Deserialize;
 use serde_json::json;
 
 /// The annotation.
 pub const TTL: &str = "node.alpha.kubernetes.io/ttl";
 
 /// What is read of a node.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, FromJson)]
 pub struct Node {
     metadata: ObjectMeta<Told>,
 }
 
 /// What it was told.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Told {
     #[serde(rename = "node.alpha.kubernetes.io/ttl")]

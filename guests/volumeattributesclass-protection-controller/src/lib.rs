@@ -12,9 +12,8 @@ use coxswain_sdk::claim::HasMetadata;
 use coxswain_sdk::meta::NoAnnotations;
 use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTRIBUTES_CLASSES};
 use coxswain_sdk::{
-    Controller, Ctx, Declaration, ObjectMeta, Plan, Query, Resource, Result, View, finalizer,
+    Controller, Ctx, Declaration, FromJson, ObjectMeta, Plan, Query, Resource, Result, View, finalizer,
 };
-use serde::Deserialize;
 
 const FINALIZER: &str = "kubernetes.io/vac-protection";
 
@@ -26,7 +25,7 @@ const CLAIM_INDEXES: [(&str, &str); 3] = [
 ];
 const VOLUME_INDEX: &str = "class";
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 struct Class {
     metadata: ObjectMeta,
@@ -45,9 +44,9 @@ impl HasMetadata for Class {
 }
 
 /// A volume: only counted.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 struct Volume {
-    #[expect(dead_code, reason = "a view without fields would ask for all of them")]
+    #[allow(dead_code, reason = "a view without fields would ask for all of them")]
     metadata: ObjectMeta,
 }
 
@@ -56,9 +55,9 @@ impl View for Volume {
 }
 
 /// A claim: only counted.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 struct Claim {
-    #[expect(dead_code, reason = "a view without fields would ask for all of them")]
+    #[allow(dead_code, reason = "a view without fields would ask for all of them")]
     metadata: ObjectMeta,
 }
 

@@ -15,10 +15,9 @@ use children::{Standing, bring_about, standing};
 use coxswain_sdk::condition::{self, Condition};
 use coxswain_sdk::resource::{DEPLOYMENTS, SERVICES};
 use coxswain_sdk::{
-    Action, Ask, Controller, Ctx, Declaration, Error, Object, ObjectMeta, Plan, Query, Result, Step,
-    from_json,
+    Action, Ask, Controller, Ctx, Declaration, Error, FromJson, Object, ObjectMeta, Plan, Query, Result,
+    Step, from_json,
 };
-use serde::Deserialize;
 use views::{ConfigMap, Deployment, Service, WEBSITES, Website};
 
 /// The controller.
@@ -125,7 +124,7 @@ fn host_taken(ctx: &Ctx<'_>, site: &Object<Website>) -> Result<Option<Object<Web
 /// Whether the website exists and is to stay, read past the cache: what is
 /// adopted by an owner that is gone would be collected.
 fn still_there(ctx: &Ctx<'_>, site: &Website) -> Result<bool> {
-    #[derive(Deserialize)]
+    #[derive(FromJson)]
     struct Live {
         metadata: ObjectMeta,
     }

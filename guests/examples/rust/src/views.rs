@@ -1,16 +1,15 @@
 //! What is read of objects. The manifest's paths are derived from these structs.
 
 use coxswain_sdk::condition::Condition;
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::{CONFIG_MAPS, DEPLOYMENTS, SERVICES};
-use coxswain_sdk::{ObjectMeta, Resource, StringMap, View};
-use serde::{Deserialize, Serialize};
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, StringMap, View};
+use serde::Serialize;
 
 /// Websites.
 pub const WEBSITES: Resource = Resource::new("demo.coxswain.dev", "v1", "websites", "Website");
 
 /// A website.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct Website {
     pub metadata: ObjectMeta,
     pub spec: WebsiteSpec,
@@ -19,7 +18,7 @@ pub struct Website {
 }
 
 /// What is wanted.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct WebsiteSpec {
     pub image: String,
     #[serde(default = "one")]
@@ -43,7 +42,7 @@ fn http() -> i64 {
 }
 
 /// What there is.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
+#[derive(Clone, Debug, Default, FromJson, Serialize, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WebsiteStatus {
     pub observed_generation: i64,
@@ -56,9 +55,9 @@ impl View for Website {
 }
 
 /// A ConfigMap.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct ConfigMap {
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default)]
     pub data: StringMap,
 }
 
@@ -67,7 +66,7 @@ impl View for ConfigMap {
 }
 
 /// A Deployment, as far as a website decides it.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct Deployment {
     pub metadata: ObjectMeta,
     #[serde(default)]
@@ -76,28 +75,27 @@ pub struct Deployment {
     pub status: DeploymentStatus,
 }
 
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, FromJson, Serialize)]
 #[serde(default)]
 pub struct DeploymentSpec {
     pub replicas: i64,
     pub template: Template,
 }
 
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, FromJson, Serialize)]
 #[serde(default)]
 pub struct Template {
     pub metadata: TemplateMeta,
     pub spec: PodSpec,
 }
 
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, FromJson, Serialize)]
 #[serde(default)]
 pub struct TemplateMeta {
-    #[serde(deserialize_with = "null_is_default")]
     pub annotations: Annotations,
 }
 
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, FromJson, Serialize)]
 #[serde(default)]
 pub struct Annotations {
     /// Moves when the configuration does, so that pods are replaced.
@@ -105,13 +103,13 @@ pub struct Annotations {
     pub config_hash: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, FromJson, Serialize)]
 #[serde(default)]
 pub struct PodSpec {
     pub containers: Vec<Container>,
 }
 
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, FromJson, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Container {
     pub name: String,
@@ -121,25 +119,25 @@ pub struct Container {
     pub env_from: Vec<EnvFrom>,
 }
 
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, FromJson, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerPort {
     pub container_port: i64,
 }
 
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, FromJson, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EnvFrom {
     pub config_map_ref: ConfigMapRef,
 }
 
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, FromJson, Serialize)]
 #[serde(default)]
 pub struct ConfigMapRef {
     pub name: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeploymentStatus {
     pub observed_generation: i64,
@@ -152,22 +150,21 @@ impl View for Deployment {
 }
 
 /// A Service, as far as a website decides it.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct Service {
     pub metadata: ObjectMeta,
     #[serde(default)]
     pub spec: ServiceSpec,
 }
 
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, FromJson, Serialize)]
 #[serde(default)]
 pub struct ServiceSpec {
-    #[serde(deserialize_with = "null_is_default")]
     pub selector: StringMap,
     pub ports: Vec<ServicePort>,
 }
 
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, FromJson, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServicePort {
     pub name: String,

@@ -4,17 +4,15 @@ use std::cmp::Reverse;
 
 use coxswain_sdk::claim::HasMetadata;
 use coxswain_sdk::condition::{self, DatedCondition};
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::pod::{PodSpec, has_ended, ready};
 use coxswain_sdk::ranking::progress;
 use coxswain_sdk::resource::PODS;
-use coxswain_sdk::{ObjectMeta, Resource, Time, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, Time, View};
 
 use super::{Job, TRACKING};
 
 /// A pod.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Pod {
     /// Metadata.
@@ -37,7 +35,7 @@ impl HasMetadata for Pod {
 }
 
 /// What is read of a pod's annotations.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Annotations {
     #[serde(rename = "batch.kubernetes.io/job-completion-index")]
@@ -49,24 +47,21 @@ pub struct Annotations {
 }
 
 /// What is read of a pod's status.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodStatus {
     /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
     pub phase: String,
     /// Conditions.
-    #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<DatedCondition>,
     /// States of its containers.
-    #[serde(deserialize_with = "null_is_default")]
     pub container_statuses: Vec<ContainerStatus>,
     /// States of its init containers.
-    #[serde(deserialize_with = "null_is_default")]
     pub init_container_statuses: Vec<ContainerStatus>,
 }
 
 /// What is read of a container's state.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerStatus {
     /// Name of the container.
@@ -76,13 +71,13 @@ pub struct ContainerStatus {
     state: ContainerState,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 struct ContainerState {
     terminated: Option<Terminated>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct Terminated {
     exit_code: i32,

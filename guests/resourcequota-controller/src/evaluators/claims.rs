@@ -1,10 +1,8 @@
 //! PersistentVolumeClaims: their number and size, in all and by storage class.
 
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::quantity::Quantity;
 use coxswain_sdk::resource::PERSISTENT_VOLUME_CLAIMS;
-use coxswain_sdk::{Object, Resource, StringMap, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, Object, Resource, StringMap, View};
 
 use crate::list::{self, List};
 use crate::scopes;
@@ -16,7 +14,7 @@ const STORAGE: &str = "requests.storage";
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
 
 /// A claim.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Claim {
     metadata: Metadata,
@@ -28,21 +26,20 @@ impl View for Claim {
     const RESOURCE: Resource = PERSISTENT_VOLUME_CLAIMS;
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 struct Metadata {
-    #[serde(deserialize_with = "null_is_default")]
     annotations: Annotations,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 struct Annotations {
     #[serde(rename = "volume.beta.kubernetes.io/storage-class")]
     beta_class: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct Spec {
     storage_class_name: Option<String>,
@@ -50,20 +47,17 @@ struct Spec {
     resources: Resources,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 struct Resources {
-    #[serde(deserialize_with = "null_is_default")]
     requests: List,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct Status {
-    #[serde(deserialize_with = "null_is_default")]
     allocated_resources: List,
     current_volume_attributes_class_name: Option<String>,
-    #[serde(deserialize_with = "null_is_default")]
     modify_volume_status: StringMap,
 }
 

@@ -3,10 +3,8 @@
 //! A claim that was made for the extended resources of a pod counts only for
 //! what the pod is not charged for itself.
 
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::quantity::{Family, Quantity};
-use coxswain_sdk::{Object, ObjectMeta, OwnerReference, Resource, Time, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, Object, ObjectMeta, OwnerReference, Resource, Time, View};
 use serde_json::Value;
 
 use super::pod_view::Pod;
@@ -25,7 +23,7 @@ const OF_CLASS: &str = ".deviceclass.resource.k8s.io/devices";
 const ALL_DEVICES: i64 = 32;
 
 /// A claim of devices.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 pub struct DeviceClaim {
     metadata: Metadata,
@@ -36,36 +34,32 @@ impl View for DeviceClaim {
     const RESOURCE: Resource = RESOURCE_CLAIMS;
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct Metadata {
     name: String,
     creation_timestamp: Option<Time>,
-    #[serde(deserialize_with = "null_is_default")]
     owner_references: Vec<OwnerReference>,
-    #[serde(deserialize_with = "null_is_default")]
     annotations: Annotations,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 struct Annotations {
     #[serde(rename = "resource.kubernetes.io/extended-resource-claim")]
     extended: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 struct Spec {
-    #[serde(deserialize_with = "null_is_default")]
     devices: Devices,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 struct Devices {
     /// Few and small, so kept whole.
-    #[serde(deserialize_with = "null_is_default")]
     requests: Vec<Value>,
 }
 
@@ -81,7 +75,7 @@ fn asked(request: &Value) -> (&str, i64) {
 }
 
 /// A class of devices.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 pub struct DeviceClass {
     metadata: ObjectMeta,
@@ -92,7 +86,7 @@ impl View for DeviceClass {
     const RESOURCE: Resource = DEVICE_CLASSES;
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct ClassSpec {
     extended_resource_name: Option<String>,

@@ -3,18 +3,16 @@
 
 use std::time::Duration;
 
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::quantity::Quantity;
 use coxswain_sdk::resource::PODS;
-use coxswain_sdk::{ObjectMeta, Resource, Time, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, ObjectMeta, Resource, Time, View};
 use serde_json::{Map, Value};
 
 use super::requirements;
 use crate::list::List;
 
 /// What a pod adds to a quota.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 #[serde(from = "RawPod")]
 pub struct Pod {
     /// Its uid.
@@ -44,7 +42,7 @@ impl View for Pod {
 }
 
 /// A pod as the API has it.
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 #[serde(default)]
 pub struct RawPod {
     metadata: ObjectMeta,
@@ -54,54 +52,45 @@ pub struct RawPod {
     pub status: RawStatus,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RawSpec {
-    #[serde(deserialize_with = "null_is_default")]
     pub containers: Vec<Container>,
-    #[serde(deserialize_with = "null_is_default")]
     pub init_containers: Vec<Container>,
     pub resources: Option<Resources>,
-    #[serde(deserialize_with = "null_is_default")]
     pub overhead: List,
     active_deadline_seconds: Option<i64>,
     priority_class_name: String,
     affinity: Option<Affinity>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Container {
     pub name: String,
     pub restart_policy: Option<String>,
-    #[serde(deserialize_with = "null_is_default")]
     pub resources: Resources,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 #[serde(default)]
 pub struct Resources {
-    #[serde(deserialize_with = "null_is_default")]
     pub requests: List,
-    #[serde(deserialize_with = "null_is_default")]
     pub limits: List,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RawStatus {
     phase: String,
     qos_class: String,
-    #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<Condition>,
-    #[serde(deserialize_with = "null_is_default")]
     pub container_statuses: Vec<ContainerStatus>,
-    #[serde(deserialize_with = "null_is_default")]
     pub init_container_statuses: Vec<ContainerStatus>,
     extended_resource_claim_status: Option<Map<String, Value>>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 #[serde(default)]
 pub struct Condition {
     #[serde(rename = "type")]
@@ -109,44 +98,39 @@ pub struct Condition {
     pub reason: String,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerStatus {
     pub name: String,
     pub resources: Option<Resources>,
-    #[serde(deserialize_with = "null_is_default")]
     pub allocated_resources: List,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct Affinity {
     pod_affinity: Option<Terms>,
     pod_anti_affinity: Option<Terms>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct Terms {
-    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution", deserialize_with = "null_is_default")]
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
     required: Vec<Term>,
-    #[serde(
-        rename = "preferredDuringSchedulingIgnoredDuringExecution",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution")]
     preferred: Vec<WeightedTerm>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct WeightedTerm {
     pod_affinity_term: Term,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct Term {
-    #[serde(deserialize_with = "null_is_default")]
     namespaces: Vec<String>,
     namespace_selector: Option<Value>,
 }

@@ -1,15 +1,13 @@
 //! Services: their number, load balancers and node ports.
 
-use coxswain_sdk::meta::null_is_default;
 use coxswain_sdk::resource::SERVICES;
-use coxswain_sdk::{Object, Resource, View};
-use serde::Deserialize;
+use coxswain_sdk::{FromJson, Object, Resource, View};
 use serde_json::Value;
 
 use crate::list::{self, List};
 
 /// A service.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Service {
     spec: Spec,
@@ -19,12 +17,11 @@ impl View for Service {
     const RESOURCE: Resource = SERVICES;
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct Spec {
     #[serde(rename = "type")]
     kind: String,
-    #[serde(deserialize_with = "null_is_default")]
     ports: Vec<Value>,
     allocate_load_balancer_node_ports: Option<bool>,
 }

@@ -1,12 +1,11 @@
 //! Conditions of which only some fields are read, and only those are cached.
 
-use serde::Deserialize;
-
 use super::HasStatus;
+use crate::read::FromJson;
 use crate::time::Time;
 
 /// A condition as to whether it holds.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct BriefCondition {
     /// What it is about.
@@ -17,7 +16,7 @@ pub struct BriefCondition {
 }
 
 /// A condition as to whether it holds, and since when.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DatedCondition {
     /// What it is about.
@@ -30,7 +29,7 @@ pub struct DatedCondition {
 }
 
 /// A condition as to whether it holds, why and since when.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReasonedCondition {
     /// What it is about.

@@ -3,10 +3,12 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+
+use crate::read::FromJson;
 
 /// A family of addresses; in a slice, its address type.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, FromJson)]
 pub enum Family {
     /// IPv4.
     #[default]

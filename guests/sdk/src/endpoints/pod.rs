@@ -3,22 +3,21 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use serde::Deserialize;
-
 use super::address;
 use super::port::TCP;
 use super::service::{Service, ServicePort};
 use super::slice::Target;
 use crate::condition::{self, DatedCondition};
 use crate::intstr::IntOrString;
-use crate::meta::{ObjectMeta, null_is_default};
+use crate::meta::ObjectMeta;
 use crate::pod;
+use crate::read::FromJson;
 use crate::resource::{PODS, Resource};
 use crate::time::Time;
 use crate::view::{Object, View};
 
 /// A pod.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Pod {
     /// Metadata.
@@ -34,7 +33,7 @@ impl View for Pod {
 }
 
 /// What is read of a pod's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
     /// The node it is bound to; empty while it is not.
@@ -44,26 +43,23 @@ pub struct PodSpec {
     /// The service that is its subdomain.
     pub subdomain: String,
     /// Containers.
-    #[serde(deserialize_with = "null_is_default")]
     pub containers: Vec<Container>,
     /// Init containers, of which sidecars serve ports too.
-    #[serde(deserialize_with = "null_is_default")]
     pub init_containers: Vec<Container>,
 }
 
 /// What is read of a container.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Container {
     /// `Always` for a sidecar among init containers.
     pub restart_policy: Option<String>,
     /// Its ports.
-    #[serde(deserialize_with = "null_is_default")]
     pub ports: Vec<ContainerPort>,
 }
 
 /// What is read of a container's port.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerPort {
     /// Name.
@@ -71,7 +67,7 @@ pub struct ContainerPort {
     /// The number.
     pub container_port: i32,
     /// Protocol.
-    #[serde(deserialize_with = "super::port::protocol")]
+    #[json(with = super::port::protocol)]
     pub protocol: String,
 }
 
@@ -82,7 +78,7 @@ impl Default for ContainerPort {
 }
 
 /// What is read of a pod's status.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodStatus {
     /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
@@ -91,15 +87,14 @@ pub struct PodStatus {
     #[serde(rename = "podIP")]
     pub pod_ip: String,
     /// All addresses.
-    #[serde(rename = "podIPs", deserialize_with = "null_is_default")]
+    #[serde(rename = "podIPs")]
     pub pod_ips: Vec<PodIp>,
     /// Conditions.
-    #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<DatedCondition>,
 }
 
 /// An address of a pod.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct PodIp {
     /// The address.

@@ -1,23 +1,23 @@
 //! Ports of Endpoints and slices: which belong together, and their order.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::Serialize;
 
 use crate::hash::fnv128a;
+use crate::read::{Failed, FromJson, Reader};
 use crate::sort::sorted_by;
 
 /// A port, as both Endpoints and slices write it. What the API fills in is
 /// filled in here as well, so that ports compare.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Port {
     /// Name; empty for the only port of a service without a name.
-    #[serde(deserialize_with = "text")]
     pub name: String,
     /// The number; None is any port.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<i32>,
     /// `TCP`, `UDP` or `SCTP`.
-    #[serde(deserialize_with = "protocol")]
+    #[json(with = protocol)]
     pub protocol: String,
     /// What is spoken on it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,14 +33,11 @@ impl Default for Port {
 /// The protocol of ports that do not say.
 pub(super) const TCP: &str = "TCP";
 
-fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    Ok(Option::<String>::deserialize(deserializer)?.unwrap_or_default())
-}
-
 /// Reads a protocol; TCP unless there is one.
-pub(super) fn protocol<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let read = Option::<String>::deserialize(deserializer)?;
-    Ok(read.filter(|protocol| !protocol.is_empty()).unwrap_or_else(|| TCP.to_owned()))
+pub(super) fn protocol(place: &mut String, reader: Reader<'_, '_>) -> Result<(), Failed> {
+    let read = reader.text()?;
+    *place = if read.is_empty() { TCP.to_owned() } else { read.into_owned() };
+    Ok(())
 }
 
 /// Which kind of object ports stand in; it decides about their order.

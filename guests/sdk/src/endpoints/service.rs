@@ -1,18 +1,17 @@
 //! Services as controllers of their endpoints see them.
 
-use serde::Deserialize;
-
 use super::address::{self, Family};
 use super::port::{Port, TCP};
 use super::{HEADLESS, MANAGED_BY, SERVICE_NAME};
 use crate::intstr::IntOrString;
-use crate::meta::{ObjectMeta, StringMap, null_is_default};
+use crate::meta::{ObjectMeta, StringMap};
+use crate::read::FromJson;
 use crate::resource::{Resource, SERVICES};
 use crate::selector::Selector;
 use crate::view::View;
 
 /// A service.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Service {
     /// Metadata.
@@ -26,7 +25,7 @@ impl View for Service {
 }
 
 /// The annotations that ask for topology hints.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct TopologyMode {
     #[serde(rename = "service.kubernetes.io/topology-aware-hints")]
@@ -43,23 +42,20 @@ impl TopologyMode {
 }
 
 /// What is read of a service's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceSpec {
     /// `ClusterIP`, `NodePort`, `LoadBalancer` or `ExternalName`.
     #[serde(rename = "type")]
     pub kind: String,
     /// Which pods are behind it.
-    #[serde(deserialize_with = "null_is_default")]
     pub selector: StringMap,
     /// Its address, or `None`.
     #[serde(rename = "clusterIP")]
     pub cluster_ip: String,
     /// Families of its addresses.
-    #[serde(deserialize_with = "null_is_default")]
     pub ip_families: Vec<String>,
     /// Ports.
-    #[serde(deserialize_with = "null_is_default")]
     pub ports: Vec<ServicePort>,
     /// Whether pods count as ready whatever they say.
     pub publish_not_ready_addresses: bool,
@@ -68,13 +64,13 @@ pub struct ServiceSpec {
 }
 
 /// What is read of a service's port.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServicePort {
     /// Name.
     pub name: String,
     /// Protocol.
-    #[serde(deserialize_with = "super::port::protocol")]
+    #[json(with = super::port::protocol)]
     pub protocol: String,
     /// Where it leads on the pod.
     pub target_port: Option<IntOrString>,

@@ -2,36 +2,34 @@
 
 use std::fmt;
 
-use serde::de::{self, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::address::Family;
 use super::port::Port;
 use super::{MANAGED_BY, SERVICE_NAME, TRIGGER_TIME};
 use crate::ctx::Ctx;
 use crate::error::Result;
-use crate::meta::{ObjectMeta, StringMap, null_is_default};
+use crate::meta::{ObjectMeta, StringMap};
 use crate::query::Query;
+use crate::read::FromJson;
 use crate::resource::{ENDPOINT_SLICES, Resource};
 use crate::view::{Object, View};
 
 /// A slice. `A` says which annotations are read, and so kept in step.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default, bound = "A: Deserialize<'de> + Default")]
+#[derive(Clone, Debug, Default, FromJson)]
+#[serde(rename_all = "camelCase", default)]
 pub struct EndpointSlice<A> {
     /// Metadata.
     pub metadata: ObjectMeta<A>,
     /// What its addresses are. Other types than these two are of no concern.
     pub address_type: String,
     /// Ports of all its endpoints.
-    #[serde(deserialize_with = "null_is_default")]
     pub ports: Vec<WholePort>,
     /// Endpoints.
-    #[serde(deserialize_with = "null_is_default")]
     pub endpoints: Vec<Endpoint>,
 }
 
-impl<A: DeserializeOwned + Default + 'static> View for EndpointSlice<A> {
+impl<A: FromJson + Default + 'static> View for EndpointSlice<A> {
     const RESOURCE: Resource = ENDPOINT_SLICES;
 }
 
@@ -70,7 +68,7 @@ impl<A> EndpointSlice<A> {
 }
 
 /// Annotations of a slice that are kept in step.
-pub trait Annotations: DeserializeOwned + Default + Clone + fmt::Debug + 'static {
+pub trait Annotations: FromJson + Default + Clone + fmt::Debug + 'static {
     /// Those there are.
     fn to_map(&self) -> StringMap;
 }
@@ -83,7 +81,7 @@ impl Annotations for StringMap {
 }
 
 /// Only the one that says which change led to a write.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
 pub struct Trigger {
     #[serde(rename = "endpoints.kubernetes.io/last-change-trigger-time")]
@@ -101,12 +99,14 @@ impl Annotations for Trigger {
 }
 
 /// A port that is kept whole in the cache, so that the list can be replaced.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, FromJson)]
+#[json(whole)]
 pub struct WholePort(pub Port);
 
 /// An endpoint. It is kept whole in the cache, so that the list can be replaced.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, FromJson)]
+#[serde(rename_all = "camelCase", default)]
+#[json(whole)]
 pub struct Endpoint {
     /// Its addresses, of one family.
     pub addresses: Vec<String>,
@@ -130,7 +130,7 @@ pub struct Endpoint {
 }
 
 /// The state of an endpoint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, FromJson)]
 #[serde(default)]
 pub struct Conditions {
     /// Whether it takes new connections.
@@ -145,7 +145,7 @@ pub struct Conditions {
 }
 
 /// A reference to the object behind an endpoint.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Target {
     /// API version.
@@ -185,19 +185,19 @@ impl Target {
 }
 
 /// Who should use an endpoint.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Hints {
     /// Zones.
-    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub for_zones: Vec<Named>,
     /// Nodes.
-    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub for_nodes: Vec<Named>,
 }
 
 /// A zone or a node, by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, FromJson)]
 #[serde(default)]
 pub struct Named {
     /// The name.
@@ -225,62 +225,4 @@ impl Endpoint {
             && self.zone == other.zone
             && Target::same(self.target_ref.as_ref(), other.target_ref.as_ref())
     }
-}
-
-/// Read as a map, which keeps the list whole in the cache; else it could not be
-/// patched.
-impl<'de> Deserialize<'de> for Endpoint {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
-            type Value = Endpoint;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an endpoint")
-            }
-
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Endpoint, M::Error> {
-                let mut endpoint = Endpoint::default();
-                while let Some(field) = map.next_key::<String>()? {
-                    match field.as_str() {
-                        "addresses" => endpoint.addresses = or_default(&mut map)?,
-                        "conditions" => endpoint.conditions = or_default(&mut map)?,
-                        "hostname" => endpoint.hostname = map.next_value()?,
-                        "targetRef" => endpoint.target_ref = map.next_value()?,
-                        "nodeName" => endpoint.node_name = map.next_value()?,
-                        "zone" => endpoint.zone = map.next_value()?,
-                        "hints" => endpoint.hints = map.next_value()?,
-                        _ => drop(map.next_value::<IgnoredAny>()?),
-                    }
-                }
-                Ok(endpoint)
-            }
-        }
-        deserializer.deserialize_map(Fields)
-    }
-}
-
-/// Read as a map, as endpoints are.
-impl<'de> Deserialize<'de> for WholePort {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
-            type Value = Port;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a port")
-            }
-
-            fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Port, M::Error> {
-                Port::deserialize(de::value::MapAccessDeserializer::new(map))
-            }
-        }
-        deserializer.deserialize_map(Fields).map(Self)
-    }
-}
-
-pub(super) fn or_default<'de, M: MapAccess<'de>, T: Deserialize<'de> + Default>(
-    map: &mut M,
-) -> Result<T, M::Error> {
-    Ok(map.next_value::<Option<T>>()?.unwrap_or_default())
 }

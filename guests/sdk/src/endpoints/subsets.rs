@@ -2,37 +2,36 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::fmt;
 
-use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::port::{self, In, Port};
 use super::slice::Target;
 use crate::meta::ObjectMeta;
+use crate::read::FromJson;
 use crate::resource::{ENDPOINTS, Resource};
 use crate::sort::sorted_by;
 use crate::view::View;
 
 /// An Endpoints object. `A` says which annotations are read.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, bound = "A: Deserialize<'de> + Default")]
+#[derive(Clone, Debug, Default, FromJson)]
+#[serde(default)]
 pub struct Endpoints<A> {
     /// Metadata.
     pub metadata: ObjectMeta<A>,
     /// Subsets.
-    #[serde(deserialize_with = "crate::meta::null_is_default")]
     pub subsets: Vec<Subset>,
 }
 
-impl<A: DeserializeOwned + Default + 'static> View for Endpoints<A> {
+impl<A: FromJson + Default + 'static> View for Endpoints<A> {
     const RESOURCE: Resource = ENDPOINTS;
 }
 
 /// Addresses that share ports. It is kept whole in the cache, so that the list
 /// can be replaced.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, FromJson)]
+#[serde(rename_all = "camelCase", default)]
+#[json(whole)]
 pub struct Subset {
     /// Addresses that are ready.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -46,7 +45,7 @@ pub struct Subset {
 }
 
 /// An address.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Address {
     /// The address.
@@ -215,36 +214,5 @@ impl Subsets {
 fn sort(list: &mut [usize], compare: &dyn Fn(usize, usize) -> Ordering) {
     if !list.is_sorted_by(|a, b| compare(*a, *b) != Ordering::Greater) {
         list.sort_by(|a, b| compare(*a, *b));
-    }
-}
-
-/// Read as a map, which keeps the list whole in the cache; else it could not be
-/// patched.
-impl<'de> Deserialize<'de> for Subset {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
-            type Value = Subset;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a subset")
-            }
-
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Subset, M::Error> {
-                let mut subset = Subset::default();
-                while let Some(field) = map.next_key::<String>()? {
-                    match field.as_str() {
-                        "addresses" => subset.addresses = super::slice::or_default(&mut map)?,
-                        "notReadyAddresses" => {
-                            subset.not_ready_addresses = super::slice::or_default(&mut map)?;
-                        }
-                        "ports" => subset.ports = super::slice::or_default(&mut map)?,
-                        _ => drop(map.next_value::<IgnoredAny>()?),
-                    }
-                }
-                Ok(subset)
-            }
-        }
-        deserializer.deserialize_map(Fields)
     }
 }

@@ -15,11 +15,12 @@ use super::service::{Service, same_but_reserved};
 use super::slice::{Endpoint, EndpointSlice, Hints, Named, Target, Trigger};
 use crate::meta::StringMap;
 use crate::paths::{Fields, fields_of};
+use crate::read::FromJson;
 use crate::reader::from_json;
 
 type Slice = EndpointSlice<Trigger>;
 
-fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
+fn read<T: FromJson>(value: Value) -> T {
     from_json(&value.to_string()).unwrap_or_else(|e| panic!("{e}: {value}"))
 }
 

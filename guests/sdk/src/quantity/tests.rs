@@ -3,6 +3,7 @@ use std::cmp::Ordering;
 use serde_json::json;
 
 use super::*;
+use crate::read::FromJson;
 
 fn quantity(text: &str) -> Quantity {
     Quantity::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"))
@@ -253,20 +254,18 @@ fn json_holds_texts_and_may_hold_numbers() {
         (json!(-2), "-2"),
         (json!(u64::MAX), "18446744073709551615"),
         (json!(0.5), "500m"),
-        (json!(null), "0"),
     ] {
-        let quantity: Quantity = serde_json::from_value(read.clone()).unwrap();
+        let quantity: Quantity = crate::from_json(&read.to_string()).unwrap();
         assert_eq!(serde_json::to_value(quantity).unwrap(), json!(wanted), "{read}");
-        assert_eq!(crate::from_json::<Quantity>(&read.to_string()).unwrap(), quantity, "{read}");
     }
     for read in [json!("x"), json!(true), json!([]), json!({})] {
-        assert!(serde_json::from_value::<Quantity>(read.clone()).is_err(), "{read}");
+        assert!(crate::from_json::<Quantity>(&read.to_string()).is_err(), "{read}");
     }
 }
 
 #[test]
 fn a_view_with_quantities_declares_their_paths() {
-    #[derive(serde::Deserialize)]
+    #[derive(FromJson)]
     #[allow(dead_code, reason = "only the shape counts")]
     struct View {
         storage: Quantity,

@@ -89,7 +89,7 @@ fn fill_at(value: &mut Value, path: &str, default: &str) {
                     pull_policy(fields)
                 } else {
                     // The table's JSON is sound; a test reads all of it.
-                    serde_json::from_str(default).unwrap_or_default()
+                    crate::from_json(default).unwrap_or_default()
                 };
                 fields.insert(name.to_owned(), value);
             }

@@ -8,13 +8,13 @@
 
 use std::cell::OnceCell;
 
-use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{canonical, meaning};
 use crate::error::{Error, Result};
 use crate::hash::{fnv32, safe_encode};
+use crate::read::{Failed, FromJson, Reader};
 use crate::reader::from_json;
 use crate::template::PodTemplate;
 
@@ -37,10 +37,17 @@ impl PartialEq for TemplatePatch {
     }
 }
 
-impl<'de> Deserialize<'de> for TemplatePatch {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        let raw = Option::<Box<RawValue>>::deserialize(deserializer)?;
-        Ok(Self::from_text(raw.map_or_else(String::new, |raw| raw.get().to_owned())))
+impl FromJson for TemplatePatch {
+    fn blank() -> Self {
+        Self::default()
+    }
+
+    fn read(&mut self, reader: Reader<'_, '_>) -> std::result::Result<(), Failed> {
+        let raw = reader.raw()?.get();
+        if raw != "null" {
+            *self = Self::from_text(raw.to_owned());
+        }
+        Ok(())
     }
 }
 
@@ -74,7 +81,7 @@ impl TemplatePatch {
     }
 
     fn parsed(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or(Value::Null)
+        from_json(&self.text).unwrap_or(Value::Null)
     }
 
     fn canonical(&self) -> String {
@@ -100,11 +107,11 @@ impl TemplatePatch {
 
     /// The template that it puts back.
     pub fn template(&self) -> Result<PodTemplate> {
-        #[derive(Deserialize)]
+        #[derive(FromJson)]
         struct Patch {
             spec: Spec,
         }
-        #[derive(Deserialize)]
+        #[derive(FromJson)]
         struct Spec {
             template: PodTemplate,
         }

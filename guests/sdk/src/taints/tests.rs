@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::read::FromJson;
 
 fn taint(key: &str, value: &str, effect: &str) -> Taint {
     Taint { key: key.to_owned(), value: value.to_owned(), effect: effect.to_owned(), ..Taint::default() }
@@ -54,10 +55,10 @@ fn taints_are_kept_whole_and_written_as_they_came() {
         json!({"key": "k", "value": "v", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}),
         json!({"key": "k", "effect": "NoSchedule", "news": {"a": [1]}}),
     ] {
-        let parsed: Taint = serde_json::from_value(json.clone()).unwrap();
+        let parsed: Taint = crate::from_json(&json.to_string()).unwrap();
         assert_eq!(serde_json::to_value(parsed).unwrap(), json);
     }
-    #[derive(serde::Deserialize)]
+    #[derive(FromJson)]
     #[allow(dead_code, reason = "only the shape counts")]
     struct Spec {
         taints: Vec<Taint>,
@@ -65,7 +66,7 @@ fn taints_are_kept_whole_and_written_as_they_came() {
     let whole = crate::paths::Fields::Paths(vec!["taints".to_owned()]);
     assert_eq!(crate::paths::fields_of::<Spec>(), whole);
     for bad in [json!({"key": 5}), json!({"key": "k", "timeAdded": "yesterday"}), json!([])] {
-        assert!(serde_json::from_value::<Taint>(bad.clone()).is_err(), "{bad}");
+        assert!(crate::from_json::<Taint>(&bad.to_string()).is_err(), "{bad}");
     }
 }
 

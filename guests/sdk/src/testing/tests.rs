@@ -1,13 +1,13 @@
 //! The kit must fail where a controller does wrong.
 
-use serde::Deserialize;
 use serde_json::json;
 
 use super::{Native, Scenario, play};
+use crate::read::FromJson;
 use crate::resource::{EVERY, PODS, REPLICA_SETS};
 use crate::{Action, Ask, Controller, Ctx, Declaration, ObjectMeta, Plan, Query, Resource, Result, View};
 
-#[derive(Deserialize)]
+#[derive(FromJson)]
 struct Pod {
     metadata: ObjectMeta,
 }
@@ -17,7 +17,7 @@ impl View for Pod {
 }
 
 /// A second view of the same resource, which no controller here declares.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 struct Undeclared {}
 
 impl View for Undeclared {
@@ -85,7 +85,7 @@ controller!(NamesUndeclared, ctx, _pod, plan, {
 /// Labels whatever is there.
 struct Every;
 
-#[derive(Deserialize)]
+#[derive(FromJson)]
 struct Any {
     metadata: ObjectMeta,
 }

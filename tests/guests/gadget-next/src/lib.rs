@@ -3,17 +3,17 @@
 //! `trap` (it panics) and `spin` (it never ends): what a shadow must find.
 
 use coxswain_sdk::{
-    Action, Controller, Ctx, Declaration, ObjectMeta, OwnerReference, Plan, Query, Resource, Result, Step,
-    View,
+    Action, Controller, Ctx, Declaration, FromJson, ObjectMeta, OwnerReference, Plan, Query, Resource,
+    Result, Step, View,
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 
 const GADGETS: Resource = Resource::new("test.example", "v1", "gadgets", "Gadget");
 const CONFIG_MAPS: Resource = Resource::new("", "v1", "configmaps", "ConfigMap");
 
 /// A gadget.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct Gadget {
     metadata: ObjectMeta,
     spec: Spec,
@@ -21,13 +21,13 @@ pub struct Gadget {
     status: Status,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 struct Spec {
     #[serde(default)]
     parts: usize,
 }
 
-#[derive(Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Default, PartialEq, FromJson, Serialize)]
 #[serde(default)]
 struct Status {
     parts: usize,
@@ -38,7 +38,7 @@ impl View for Gadget {
 }
 
 /// A part: all that matters is that it is there.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct Part {
     metadata: ObjectMeta,
 }

@@ -5,10 +5,10 @@
 //! test replaces: that makes another module, with another hash.
 
 use coxswain_sdk::{
-    Action, Ask, Controller, Ctx, Declaration, ObjectMeta, Plan, Resource, Result, Step, View,
+    Action, Ask, Controller, Ctx, Declaration, FromJson, ObjectMeta, Plan, Resource, Result, Step, View,
     contract::LookupRule,
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 
 const GADGETS: Resource = Resource::new("test.example", "v1", "gadgets", "Gadget");
@@ -29,7 +29,7 @@ fn variant() -> String {
 }
 
 /// A gadget.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct Gadget {
     metadata: ObjectMeta,
     #[serde(default)]
@@ -38,13 +38,13 @@ pub struct Gadget {
     status: Status,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, FromJson)]
 struct Spec {
     #[serde(default)]
     parts: usize,
 }
 
-#[derive(Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Default, PartialEq, FromJson, Serialize)]
 #[serde(default)]
 struct Status {
     parts: usize,
