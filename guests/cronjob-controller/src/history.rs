@@ -3,6 +3,7 @@
 use coxswain_sdk::contract::Propagation;
 use coxswain_sdk::job::{COMPLETE, FAILED};
 use coxswain_sdk::resource::{CRON_JOBS, JOBS};
+use coxswain_sdk::sort::sort_by;
 use coxswain_sdk::{About, Action, Object};
 
 use crate::view::{CronJob, Job};
@@ -22,7 +23,10 @@ pub fn excess<'a>(cron_job: &CronJob, jobs: &'a [Object<Job>]) -> Vec<&'a Job> {
 
 fn oldest<'a>(jobs: &'a [Object<Job>], end: &str, limit: usize) -> Vec<&'a Job> {
     let mut ended: Vec<&Job> = jobs.iter().map(|job| &**job).filter(|job| job.end() == Some(end)).collect();
-    ended.sort_by_key(|job| (job.status.start_time.is_none(), job.status.start_time, &job.metadata.name));
+    sort_by(&mut ended, |a, b| {
+        let age = |job: &Job| (job.status.start_time.is_none(), job.status.start_time);
+        age(a).cmp(&age(b)).then_with(|| a.metadata.name.cmp(&b.metadata.name))
+    });
     ended.truncate(ended.len().saturating_sub(limit));
     // What is going already is asked once.
     ended.retain(|job| !job.metadata.is_deleting());

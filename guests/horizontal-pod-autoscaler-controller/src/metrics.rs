@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use coxswain_sdk::contract::Failure;
 use coxswain_sdk::quantity::{Family, Quantity};
 use coxswain_sdk::selector::{LabelSelector, Selector};
+use coxswain_sdk::sort::sort_by;
 use coxswain_sdk::{Ask, Ctx, Object, Result, from_json};
 use serde_json::{Value, json};
 
@@ -296,7 +297,7 @@ fn fetch_all<'p>(
     paths: impl Iterator<Item = &'p String>,
 ) -> Result<BTreeMap<String, Result<String, Failure>>> {
     let mut paths: Vec<String> = paths.cloned().collect();
-    paths.sort();
+    sort_by(&mut paths, Ord::cmp);
     paths.dedup();
     let answers = ctx.look_up_all(paths.iter().cloned().map(Ask::Raw))?;
     Ok(paths.into_iter().zip(answers).collect())

@@ -5,6 +5,7 @@
 
 use coxswain_sdk::Ask;
 use coxswain_sdk::contract::ResourceInfo;
+use coxswain_sdk::sort::sort_by_key;
 use coxswain_sdk::{Ctx, FromJson, Result, from_json};
 
 use crate::view::TargetRef;
@@ -67,7 +68,7 @@ fn resources_of<'a>(known: &'a [ResourceInfo], target: &TargetRef) -> Result<Vec
     if found.is_empty() {
         return Err(format!("no matches for kind {:?} in group {group:?}", target.kind));
     }
-    found.sort_by_key(|info| info.version != version);
+    sort_by_key(&mut found, |info| info.version != version);
     Ok(found)
 }
 

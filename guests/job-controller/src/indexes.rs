@@ -3,6 +3,8 @@
 //! Invariant: intervals are in order, do not touch and are not empty. Whatever
 //! is done costs by the number of intervals, not of indexes.
 
+use coxswain_sdk::sort::sort_by_key;
+
 /// A set of indexes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Indexes(Vec<Interval>);
@@ -21,7 +23,7 @@ impl FromIterator<i64> for Indexes {
 
 impl Indexes {
     fn joined(mut intervals: Vec<Interval>) -> Self {
-        intervals.sort_by_key(|interval| interval.first);
+        sort_by_key(&mut intervals, |interval| interval.first);
         let mut joined: Vec<Interval> = Vec::with_capacity(intervals.len());
         for interval in intervals {
             match joined.last_mut() {

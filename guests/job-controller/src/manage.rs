@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use coxswain_sdk::sort::sort_by;
 use coxswain_sdk::{Object, Time};
 
 use crate::backoff::Failures;
@@ -115,8 +116,9 @@ fn superfluous<'a>(job: &Job, tally: &Tally<'a>, at_least: i64) -> Vec<&'a Objec
     if at_least == 0 && (!job.is_indexed() || one_each()) {
         return Vec::new();
     }
-    let mut pods = tally.active.clone();
-    pods.sort_by_cached_key(|pod| pod.removal_rank());
+    let mut ranked: Vec<_> = tally.active.iter().map(|pod| (pod.removal_rank(), *pod)).collect();
+    sort_by(&mut ranked, |a, b| a.0.cmp(&b.0));
+    let mut pods: Vec<_> = ranked.into_iter().map(|(_, pod)| pod).collect();
     if !job.is_indexed() {
         pods.truncate(at_least);
         return pods;

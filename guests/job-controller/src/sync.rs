@@ -4,6 +4,7 @@
 
 use coxswain_sdk::claim::{Claims, candidates, claim_tracked};
 use coxswain_sdk::selector::Selector;
+use coxswain_sdk::sort::sort_by_key;
 use coxswain_sdk::{About, Ctx, Error, Object, Plan, Result, Step};
 
 use crate::backoff::Failures;
@@ -34,7 +35,7 @@ pub fn sync(
     }
     let mut pods = claims.owned;
     if job.is_indexed() {
-        pods.sort_by_key(|pod| pod.index().unwrap_or(-1));
+        sort_by_key(&mut pods, |pod| pod.index().unwrap_or(-1));
     }
     let namespace_terminating = memory.namespace_terminating || review.namespace_terminating;
     let about = About::of::<Job, _>(meta);

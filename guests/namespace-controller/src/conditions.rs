@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use coxswain_sdk::Time;
 use coxswain_sdk::condition::Condition;
+use coxswain_sdk::sort::sort_by;
 
 use crate::content::Rest;
 
@@ -36,14 +37,14 @@ impl Findings {
 
     /// Brings the conditions up to date. Returns whether anything changed.
     pub fn apply(mut self, conditions: &mut Vec<Condition>, now: Time) -> bool {
-        self.left.sort();
-        self.errors.sort();
+        sort_by(&mut self.left, Ord::cmp);
+        sort_by(&mut self.errors, Ord::cmp);
         let mut finalizers: Vec<String> = self
             .finalizers
             .iter()
             .map(|(name, count)| format!("{name} in {count} resource instances"))
             .collect();
-        finalizers.sort();
+        sort_by(&mut finalizers, Ord::cmp);
         let list = |prefix: String, list: &[String]| (!list.is_empty()).then(|| prefix + &list.join(", "));
         let verdicts = [
             Verdict {

@@ -2,6 +2,7 @@
 //! namespace.
 
 use coxswain_sdk::contract::Failure;
+use coxswain_sdk::sort::sort_by;
 use coxswain_sdk::{Ask, Ctx, Query, Result};
 
 use crate::view::ApiService;
@@ -10,7 +11,7 @@ use crate::view::ApiService;
 pub fn failing(ctx: &Ctx<'_>) -> Result<Vec<String>> {
     let services = ctx.list::<ApiService>(Query::all())?;
     let mut doubtful: Vec<String> = services.iter().filter_map(|service| service.doubtful()).collect();
-    doubtful.sort();
+    sort_by(&mut doubtful, Ord::cmp);
     let asks = doubtful.iter().map(|group_version| Ask::Raw(format!("/apis/{group_version}")));
     let answers = ctx.look_up_all(asks)?;
     // One that nobody serves any more has nothing to answer.

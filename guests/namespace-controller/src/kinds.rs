@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use coxswain_sdk::Ctx;
 use coxswain_sdk::contract::{Scope, SyncState};
+use coxswain_sdk::sort::sort_by_key;
 
 /// A resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +62,7 @@ fn read(ctx: &Ctx<'_>) -> Kinds {
     let mut kinds = Kinds::new();
     // The host follows, or tries to follow, a group's preferred version: that one counts.
     let mut resources = ctx.resources();
-    resources.sort_by_key(|info| match info.state {
+    sort_by_key(&mut resources, |info| match info.state {
         SyncState::Synced => 0,
         SyncState::Syncing | SyncState::Failed => 1,
         SyncState::Uncached | SyncState::Absent => 2,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use coxswain_sdk::contract::{ActionOutcome, CollectionOptions, Failure, Propagation};
 use coxswain_sdk::resource::NAMESPACES;
+use coxswain_sdk::sort::sort_by;
 use coxswain_sdk::{Action, Ask, Ctx, Object, Plan, Query, Result, Step, Time};
 use serde_json::json;
 
@@ -162,7 +163,7 @@ impl Deletion<'_> {
     fn finalize(&mut self) {
         let mut rest: Vec<&str> = self.namespace.finalizers();
         rest.retain(|finalizer| *finalizer != TOKEN);
-        rest.sort_unstable();
+        sort_by(&mut rest, Ord::cmp);
         rest.dedup();
         let body = self.namespace.with_finalizers(&rest);
         let stays = !rest.is_empty() || self.namespace.is_held();

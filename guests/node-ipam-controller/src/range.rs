@@ -1,5 +1,6 @@
 //! A range of addresses that is dealt out in equal shares, by number.
 
+use coxswain_sdk::sort::sort_by;
 use std::collections::BTreeMap;
 
 use crate::cidr::Cidr;
@@ -54,7 +55,7 @@ pub struct Taken {
 impl Taken {
     /// Shares in these runs, in any order.
     pub fn new(mut runs: Vec<(u64, u64)>) -> Self {
-        runs.sort_unstable();
+        sort_by(&mut runs, Ord::cmp);
         let mut merged: Vec<(u64, u64)> = Vec::new();
         for (first, last) in runs {
             match merged.last_mut() {

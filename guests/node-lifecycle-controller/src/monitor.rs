@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use coxswain_sdk::sort::sort_by;
 use coxswain_sdk::taints::{NO_EXECUTE, has};
 use coxswain_sdk::{About, Action, Ctx, Object, ObjectMeta, Plan, Query, Result, Step, Time};
 use serde_json::Map;
@@ -225,7 +226,7 @@ fn evict(
             waiting.push(((refused, since, &node.metadata.name), node, key, zone, tag));
         }
     }
-    waiting.sort_by(|a, b| a.0.cmp(&b.0));
+    sort_by(&mut waiting, |a, b| a.0.cmp(&b.0));
     let mut writes = Vec::new();
     for (_, node, key, zone, tag) in waiting {
         let Some(limiter) = limiters.get_mut(&zone) else { continue };

@@ -1,5 +1,6 @@
 //! Ended pods beyond the threshold.
 
+use coxswain_sdk::sort::sort_by;
 use coxswain_sdk::{Ctx, Object, Plan, Query, Result, Time};
 
 use crate::removal::{is_due, remove};
@@ -30,7 +31,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
         return Ok(plan);
     }
     let mut pods: Vec<Object<Pod>> = ctx.read_refs(refs)?;
-    pods.sort_by(|a, b| rank(a).cmp(&rank(b)));
+    sort_by(&mut pods, |a, b| rank(a).cmp(&rank(b)));
     let mut going = pods.iter().take(excess).map(|pod| &**pod).filter(|pod| is_due(pod)).peekable();
     remove(&mut plan, going.by_ref().take(AT_ONCE), None, ctx.now());
     if going.peek().is_some() {

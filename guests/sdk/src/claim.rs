@@ -5,7 +5,7 @@
 //! alive, of the same uid and not being deleted; or else the garbage collector
 //! might miss what was adopted.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::contract::PatchKind;
 use crate::ctx::Ctx;
@@ -15,6 +15,7 @@ use crate::meta::{ObjectMeta, OwnerReference};
 use crate::plan::Action;
 use crate::query::Query;
 use crate::reader::from_json;
+use crate::resource::Resource;
 use crate::selector::Selector;
 use crate::view::{JustMetadata, Object, View};
 
@@ -100,18 +101,19 @@ fn claim_marked<O: HasMetadata, V: HasMetadata>(
             Some(controller) if controller.uid != me.uid => {}
             Some(_) if belongs(&object) => claims.owned.push(object),
             Some(_) if me.is_deleting() => {}
-            Some(_) => claims.writes.push(release::<V>(meta, &me.uid, finalizer)),
+            Some(_) => claims.writes.push(release(&Named::of(V::RESOURCE, meta), &me.uid, finalizer)),
             None if me.is_deleting() || meta.is_deleting() || !belongs(&object) => {}
             None if !me.namespace.is_empty() && me.namespace != meta.namespace => {}
             None => {
-                if let Err(reason) = can_adopt::<O>(ctx, me)? {
+                let owner = Named::of(O::RESOURCE, me);
+                if let Err(reason) = can_adopt(ctx, &owner)? {
                     let kind = V::RESOURCE.kind;
                     return Err(Error::Retry(format!(
                         "can't adopt {kind} {}/{} ({}): {reason}",
                         meta.namespace, meta.name, meta.uid
                     )));
                 }
-                claims.writes.push(adopt::<O, V>(me, meta, finalizer));
+                claims.writes.push(adopt(&owner, &Named::of(V::RESOURCE, meta), finalizer));
                 claims.owned.push(object);
             }
         }
@@ -119,10 +121,24 @@ fn claim_marked<O: HasMetadata, V: HasMetadata>(
     Ok(claims)
 }
 
+/// Whom a write is about.
+struct Named<'a> {
+    resource: Resource,
+    namespace: &'a str,
+    name: &'a str,
+    uid: &'a str,
+}
+
+impl<'a> Named<'a> {
+    fn of<A>(resource: Resource, meta: &'a ObjectMeta<A>) -> Self {
+        Self { resource, namespace: &meta.namespace, name: &meta.name, uid: &meta.uid }
+    }
+}
+
 /// Reads the owner past the cache.
-fn can_adopt<O: HasMetadata>(ctx: &Ctx<'_>, me: &ObjectMeta<O::Annotations>) -> Result<Result<(), String>> {
-    let kind = O::RESOURCE.kind;
-    let text = match ctx.look_up(Ask::get(O::RESOURCE, &me.namespace, &me.name))? {
+fn can_adopt(ctx: &Ctx<'_>, me: &Named<'_>) -> Result<Result<(), String>> {
+    let kind = me.resource.kind;
+    let text = match ctx.look_up(Ask::get(me.resource, me.namespace, me.name))? {
         Ok(text) => text,
         Err(failure) => return Ok(Err(failure.message)),
     };
@@ -144,12 +160,8 @@ fn can_adopt<O: HasMetadata>(ctx: &Ctx<'_>, me: &ObjectMeta<O::Annotations>) -> 
 // Strategic patches, since they add to or take from the list of owners whatever
 // else is in it; the uid in the body makes the server refuse a namesake.
 
-fn adopt<O: HasMetadata, V: HasMetadata>(
-    me: &ObjectMeta<O::Annotations>,
-    object: &ObjectMeta<V::Annotations>,
-    finalizer: Option<&str>,
-) -> Action {
-    let owner = OwnerReference::controller(O::RESOURCE, &me.name, &me.uid);
+fn adopt(me: &Named<'_>, object: &Named<'_>, finalizer: Option<&str>) -> Action {
+    let owner = OwnerReference::controller(me.resource, me.name, me.uid);
     let mut body = json!({ "metadata": { "uid": object.uid, "ownerReferences": [{
         "apiVersion": owner.api_version,
         "kind": owner.kind,
@@ -161,16 +173,10 @@ fn adopt<O: HasMetadata, V: HasMetadata>(
     if let Some(finalizer) = finalizer {
         body["metadata"]["finalizers"] = json!([finalizer]);
     }
-    Action::patch(V::RESOURCE, &object.namespace, &object.name, PatchKind::Strategic, &body)
-        .uid(&object.uid)
-        .tag("adopt")
+    strategic(object, &body, "adopt")
 }
 
-fn release<V: HasMetadata>(
-    object: &ObjectMeta<V::Annotations>,
-    owner_uid: &str,
-    finalizer: Option<&str>,
-) -> Action {
+fn release(object: &Named<'_>, owner_uid: &str, finalizer: Option<&str>) -> Action {
     let mut body = json!({ "metadata": {
         "uid": object.uid,
         "ownerReferences": [{ "$patch": "delete", "uid": owner_uid }],
@@ -178,7 +184,11 @@ fn release<V: HasMetadata>(
     if let Some(finalizer) = finalizer {
         body["metadata"]["$deleteFromPrimitiveList/finalizers"] = json!([finalizer]);
     }
-    Action::patch(V::RESOURCE, &object.namespace, &object.name, PatchKind::Strategic, &body)
-        .uid(&object.uid)
-        .tag("release")
+    strategic(object, &body, "release")
+}
+
+fn strategic(object: &Named<'_>, body: &Value, tag: &str) -> Action {
+    Action::patch(object.resource, object.namespace, object.name, PatchKind::Strategic, body)
+        .uid(object.uid)
+        .tag(tag)
 }

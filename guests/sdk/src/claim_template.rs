@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use crate::error::{Error, Result};
 use crate::meta::{OwnerReference, StringMap};
 use crate::read::FromJson;
+use crate::reader::from_json;
 use crate::resource::Resource;
 
 /// A claim template.
@@ -62,7 +63,7 @@ impl ClaimTemplate {
     /// A part of the spec that claims get.
     pub fn spec<T: FromJson + Default>(&self) -> Result<T> {
         let Some(spec) = &self.spec else { return Ok(T::default()) };
-        serde_json::from_str(spec.get()).map_err(|e| Error::Terminal(format!("the template's spec: {e}")))
+        from_json(spec.get()).map_err(|e| Error::Terminal(format!("the template's spec: {e}")))
     }
 
     /// A claim of this template, owned by `owner`. It has no name yet.

@@ -9,6 +9,7 @@ use crate::condition::Condition;
 use crate::meta::ObjectMeta;
 use crate::read::FromJson;
 use crate::resource::{CERTIFICATE_SIGNING_REQUESTS, Resource};
+use crate::sort::sort_by;
 use crate::view::View;
 use crate::x509::{self, Request};
 
@@ -156,7 +157,7 @@ impl Spec {
             return Ok(());
         }
         let mut wanted = ["digital signature", "key encipherment", auth];
-        wanted.sort_unstable();
+        sort_by(&mut wanted, Ord::cmp);
         Err(format!("usages did not match [{}]", wanted.join(" ")))
     }
 }

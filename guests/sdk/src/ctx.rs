@@ -3,6 +3,7 @@
 //! Invariant: two contexts with the same request over the same snapshot give a
 //! reconcile the same answers, so it gives the same outcome.
 
+use std::any::TypeId;
 use std::time::Duration;
 
 use crate::contract::{
@@ -14,7 +15,7 @@ use crate::manifest::Declaration;
 use crate::query::{Query, Which};
 use crate::read::FromJson;
 use crate::reader::from_json;
-use crate::resource::{EVERY, ResourceId};
+use crate::resource::{EVERY, Resource, ResourceId};
 use crate::snapshot::Snapshot;
 use crate::time::Time;
 use crate::view::{self, Object, View};
@@ -150,10 +151,14 @@ impl<'a> Ctx<'a> {
 
     /// References of the objects that a query finds, unread: enough to count.
     pub fn refs<V: View>(&self, query: Query) -> Result<Vec<ObjectRef>> {
+        self.refs_of(V::RESOURCE, query)
+    }
+
+    fn refs_of(&self, resource: Resource, query: Query) -> Result<Vec<ObjectRef>> {
         let resources = match query.resources {
             Which::All => contract::ResourceSet::All,
-            Which::OfView if V::RESOURCE == EVERY => contract::ResourceSet::All,
-            Which::OfView => match self.number(V::RESOURCE)? {
+            Which::OfView if resource == EVERY => contract::ResourceSet::All,
+            Which::OfView => match self.number(resource)? {
                 0 => return Ok(Vec::new()),
                 number => contract::ResourceSet::One(number),
             },
@@ -197,7 +202,11 @@ impl<'a> Ctx<'a> {
 
     /// Number of a resource that the manifest names; 0 where the cluster lacks it.
     pub fn number(&self, resource: impl Into<ResourceId>) -> Result<u32> {
-        match resource.into() {
+        self.number_of(resource.into())
+    }
+
+    fn number_of(&self, resource: ResourceId) -> Result<u32> {
+        match resource {
             ResourceId::Number(number) => Ok(number),
             ResourceId::Named(resource) => self
                 .declaration
@@ -216,6 +225,10 @@ impl<'a> Ctx<'a> {
 
     /// Asks several things at once. Answers come in the order of the asks.
     pub fn look_up_all(&self, asks: impl IntoIterator<Item = Ask>) -> Result<Vec<Result<String, Failure>>> {
+        self.look_up_these(asks.into_iter().collect())
+    }
+
+    fn look_up_these(&self, asks: Vec<Ask>) -> Result<Vec<Result<String, Failure>>> {
         let mut answers = Vec::new();
         let mut unanswered: Vec<contract::Lookup> = Vec::new();
         for ask in asks {
@@ -260,9 +273,13 @@ impl<'a> Ctx<'a> {
     /// A view that was not declared would find its fields pruned and take them
     /// for empty.
     fn check<V: 'static>(&self) -> Result<()> {
-        if self.declaration.covers::<V>() {
+        self.check_type(TypeId::of::<V>(), std::any::type_name::<V>())
+    }
+
+    fn check_type(&self, view: TypeId, name: &str) -> Result<()> {
+        if self.declaration.covers(view) {
             return Ok(());
         }
-        Err(Error::Terminal(format!("view {} is not declared in the manifest", std::any::type_name::<V>())))
+        Err(Error::Terminal(format!("view {name} is not declared in the manifest")))
     }
 }

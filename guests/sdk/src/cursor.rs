@@ -43,10 +43,10 @@ impl<'de> Cursor<'de> {
             return Ok(());
         }
         Err(Failed::new(match byte {
-            b'{' => "expected an object",
-            b'[' => "expected a list",
-            b'}' => "expected , or }",
-            b']' => "expected , or ]",
+            b'{' => "expected {",
+            b'[' => "expected [",
+            b'}' => "expected }",
+            b']' => "expected ]",
             b':' => "expected :",
             _ => "expected ,",
         }))
@@ -115,12 +115,19 @@ impl<'de> Cursor<'de> {
         if self.peek() != Some(b'"') {
             return Err(self.other_than("a string"));
         }
+        let start = self.at;
         let raw = self.raw()?.get();
         let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
-        if inner.contains('\\') {
-            return serde_json::from_str::<String>(raw).map(Cow::Owned).map_err(|e| Failed::of(&e));
+        if !inner.contains('\\') {
+            return Ok(Cow::Borrowed(inner));
         }
-        Ok(Cow::Borrowed(inner))
+        // As a value: to ask serde_json for a string or a float is 20 KB more, most
+        // of it for what it would say of other types.
+        self.at = start;
+        match self.value()? {
+            Value::String(text) => Ok(Cow::Owned(text)),
+            _ => Err(Failed::new("expected a string")),
+        }
     }
 
     /// The next value is not what was expected.
@@ -145,7 +152,9 @@ impl<'de> Cursor<'de> {
 
     /// A value that is neither object nor list.
     pub(crate) fn scalar(&mut self) -> Result<Scalar<'de>, Failed> {
-        match self.peek() {
+        let first = self.peek();
+        let start = self.at;
+        match first {
             Some(b'"') => self.text().map(Scalar::Text),
             Some(b'{' | b'[') => Err(self.other_than("a plain value")),
             _ => Ok(match self.raw()?.get() {
@@ -159,7 +168,8 @@ impl<'de> Cursor<'de> {
                         Scalar::Signed(number)
                     } else {
                         // Fractions, and -0, which no integer is.
-                        Scalar::Float(serde_json::from_str(number).map_err(|e| Failed::of(&e))?)
+                        self.at = start;
+                        Scalar::Float(self.value()?.as_f64().unwrap_or_default())
                     }
                 }
             }),

@@ -1,6 +1,7 @@
 //! What a controller says about itself.
 
 use std::any::TypeId;
+use std::collections::BTreeSet;
 
 use crate::contract::{
     ClientLimits, GroupResource, Index, IndexValues, IndexedObjects, KeyKind, KeySource, LookupRule,
@@ -167,6 +168,11 @@ impl Declaration {
         more: impl FnOnce(ReadOptions) -> ReadOptions,
     ) -> Self {
         self.views.push(TypeId::of::<V>());
+        self.add_read(resource, fields_of::<V>(), more(ReadOptions::default()));
+        self
+    }
+
+    fn add_read(&mut self, resource: Resource, fields: Fields, options: ReadOptions) {
         let reads = &mut self.manifest.reads;
         let at = reads.iter().position(|read| resource.is(&read.resource)).unwrap_or_else(|| {
             reads.push(Read {
@@ -180,17 +186,17 @@ impl Declaration {
             reads.len() - 1
         });
         let read = &mut reads[at];
-        match fields_of::<V>() {
+        match fields {
             Fields::Whole => read.whole = true,
-            Fields::Paths(paths) => read.fields.extend(paths),
+            Fields::Paths(paths) => {
+                let mut all: BTreeSet<String> = std::mem::take(&mut read.fields).into_iter().collect();
+                all.extend(paths);
+                read.fields = all.into_iter().collect();
+            }
         }
-        read.fields.sort();
-        read.fields.dedup();
-        let options = more(ReadOptions::default());
         read.optional |= options.optional;
         read.sensitive.extend(options.sensitive);
         read.indexes.extend(options.indexes);
-        self
     }
 
     /// May write a resource, or a subresource of it, with these RBAC verbs.
@@ -252,9 +258,14 @@ impl Declaration {
         &self.manifest
     }
 
+    /// The manifest, to be given away.
+    pub(crate) fn into_manifest(self) -> Manifest {
+        self.manifest
+    }
+
     /// Whether the manifest's paths cover this view.
-    pub(crate) fn covers<V: 'static>(&self) -> bool {
-        self.views.contains(&TypeId::of::<V>())
+    pub(crate) fn covers(&self, view: TypeId) -> bool {
+        self.views.contains(&view)
     }
 
     /// Where a resource stands in the list of numbers of a request.

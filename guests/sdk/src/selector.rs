@@ -2,6 +2,8 @@
 
 use crate::meta::StringMap;
 use crate::read::FromJson;
+use crate::sort::sort_by;
+use std::collections::BTreeSet;
 
 /// A label selector as objects carry it.
 #[derive(Clone, Debug, Default, PartialEq, FromJson)]
@@ -71,12 +73,11 @@ impl LabelSelector {
                     expression.operator, expression.key
                 ));
             }
-            let mut values = expression.values.clone();
-            values.sort();
-            values.dedup();
+            let values: BTreeSet<String> = expression.values.iter().cloned().collect();
+            let values = values.into_iter().collect();
             selector.requirements.push(Requirement { key: expression.key.clone(), operator, values });
         }
-        selector.requirements.sort_by(|a, b| a.key.cmp(&b.key));
+        sort_by(&mut selector.requirements, |a, b| a.key.cmp(&b.key));
         Ok(selector)
     }
 }
@@ -182,7 +183,7 @@ impl std::str::FromStr for Selector {
                 })?);
             rest = tail.trim_start();
         }
-        requirements.sort_by(|a, b| a.key.cmp(&b.key));
+        sort_by(&mut requirements, |a, b| a.key.cmp(&b.key));
         Ok(Self { nothing: false, requirements })
     }
 }

@@ -6,7 +6,6 @@
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::contract::ObjectRef;
@@ -65,14 +64,21 @@ impl<V> AsRef<V> for Object<V> {
 }
 
 /// Parsed objects by view, resource and id. Ids are dense slots, so a table is a
-/// plain vector; one object costs an index rather than a hash.
+/// plain vector; one object costs an index rather than a hash. Tables are few.
 #[derive(Default)]
 pub(crate) struct Memo {
-    tables: HashMap<(TypeId, u32), Vec<Slot>>,
+    tables: Vec<Table>,
     /// Counts the halves that were forgotten.
     epoch: u32,
     /// Objects used in this epoch.
     used: usize,
+}
+
+/// Objects of one view and resource.
+struct Table {
+    view: TypeId,
+    resource: u32,
+    slots: Vec<Slot>,
 }
 
 #[derive(Default)]
@@ -80,8 +86,11 @@ struct Slot {
     version: u32,
     /// The epoch in which it was last used.
     epoch: u32,
-    parsed: Option<Rc<dyn Any>>,
+    parsed: Option<Parsed>,
 }
+
+/// A view, whichever.
+type Parsed = Rc<dyn Any>;
 
 thread_local! {
     static MEMO: RefCell<Memo> = RefCell::default();
@@ -92,46 +101,53 @@ impl Memo {
     const HALF: usize = 32_768;
 
     /// What is known of these objects.
-    fn get<V: 'static>(&mut self, refs: &[ObjectRef]) -> Vec<Option<Rc<V>>> {
+    fn get(&mut self, view: TypeId, refs: &[ObjectRef]) -> Vec<Option<Parsed>> {
         let mut views = Vec::with_capacity(refs.len());
         for run in refs.chunk_by(|a, b| a.resource == b.resource) {
-            let mut table = self.tables.get_mut(&(TypeId::of::<V>(), run[0].resource));
+            let mut table =
+                self.tables.iter_mut().find(|table| table.view == view && table.resource == run[0].resource);
             for reference in run {
-                let slot = table.as_deref_mut().and_then(|table| table.get_mut(reference.id as usize));
+                let slot = table.as_deref_mut().and_then(|table| table.slots.get_mut(reference.id as usize));
                 views.push(slot.filter(|slot| slot.version == reference.version).and_then(|slot| {
                     let parsed = slot.parsed.clone()?;
                     if std::mem::replace(&mut slot.epoch, self.epoch) != self.epoch {
                         self.used += 1;
                     }
-                    parsed.downcast().ok()
+                    Some(parsed)
                 }));
             }
         }
         views
     }
 
-    fn insert<V: 'static>(&mut self, reference: &ObjectRef, parsed: Rc<V>) {
+    fn insert(&mut self, view: TypeId, reference: &ObjectRef, parsed: Parsed) {
         if self.used >= Self::HALF {
             self.forget_older_half();
         }
-        let table = self.tables.entry((TypeId::of::<V>(), reference.resource)).or_default();
+        let resource = reference.resource;
+        let known = self.tables.iter().position(|table| table.view == view && table.resource == resource);
+        let table = known.unwrap_or_else(|| {
+            self.tables.push(Table { view, resource, slots: Vec::new() });
+            self.tables.len() - 1
+        });
+        let slots = &mut self.tables[table].slots;
         let at = reference.id as usize;
-        if table.len() <= at {
-            table.resize_with(at + 1, Slot::default);
+        if slots.len() <= at {
+            slots.resize_with(at + 1, Slot::default);
         }
-        table[at] = Slot { version: reference.version, epoch: self.epoch, parsed: Some(parsed) };
+        slots[at] = Slot { version: reference.version, epoch: self.epoch, parsed: Some(parsed) };
         self.used += 1;
     }
 
     /// Keeps what was used since this was last done.
     fn forget_older_half(&mut self) {
-        for table in self.tables.values_mut() {
-            for slot in table.iter_mut().filter(|slot| slot.epoch != self.epoch) {
+        for Table { slots, .. } in &mut self.tables {
+            for slot in slots.iter_mut().filter(|slot| slot.epoch != self.epoch) {
                 slot.parsed = None;
             }
-            let end = table.iter().rposition(|slot| slot.parsed.is_some()).map_or(0, |last| last + 1);
-            table.truncate(end);
-            table.shrink_to_fit();
+            let end = slots.iter().rposition(|slot| slot.parsed.is_some()).map_or(0, |last| last + 1);
+            slots.truncate(end);
+            slots.shrink_to_fit();
         }
         self.epoch += 1;
         self.used = 0;
@@ -159,27 +175,48 @@ pub(crate) fn read<V: FromJson + 'static>(
     snapshot: &dyn Snapshot,
     refs: Vec<ObjectRef>,
 ) -> Result<Vec<Object<V>>> {
-    let mut views: Vec<Option<Rc<V>>> = MEMO.with_borrow_mut(|memo| memo.get(&refs));
-    let unread: Vec<usize> = (0..refs.len()).filter(|&i| views[i].is_none()).collect();
-    if !unread.is_empty() {
-        let wanted: Vec<ObjectRef> = unread.iter().map(|&i| refs[i]).collect();
-        let texts = snapshot.read(&wanted).map_err(Error::Retry)?;
-        if texts.len() != wanted.len() {
-            return Err(Error::Retry(format!("asked for {} objects, got {}", wanted.len(), texts.len())));
-        }
-        for (i, text) in unread.into_iter().zip(texts) {
-            let view: Rc<V> = Rc::new(from_json(&text).map_err(|e| {
-                Error::Terminal(format!("cannot read {} {}: {e}", std::any::type_name::<V>(), name_in(&text)))
-            })?);
-            MEMO.with_borrow_mut(|memo| memo.insert(&refs[i], Rc::clone(&view)));
-            views[i] = Some(view);
+    let parse = |text: &str| from_json::<V>(text).map(|view| Rc::new(view) as Parsed);
+    let views = read_any(snapshot, &refs, TypeId::of::<V>(), std::any::type_name::<V>(), &parse)?;
+    let mut objects = Vec::with_capacity(refs.len());
+    for (reference, view) in refs.into_iter().zip(views) {
+        if let Some(Ok(view)) = view.map(Rc::downcast) {
+            objects.push(Object { reference, view });
         }
     }
-    Ok(refs
-        .into_iter()
-        .zip(views)
-        .filter_map(|(reference, view)| Some(Object { reference, view: view? }))
-        .collect())
+    Ok(objects)
+}
+
+/// [`read`], compiled once for all views.
+fn read_any(
+    snapshot: &dyn Snapshot,
+    refs: &[ObjectRef],
+    view: TypeId,
+    name: &str,
+    parse: &dyn Fn(&str) -> Result<Parsed, String>,
+) -> Result<Vec<Option<Parsed>>> {
+    let mut views = MEMO.with_borrow_mut(|memo| memo.get(view, refs));
+    let mut wanted = Vec::new();
+    for (reference, view) in refs.iter().zip(&views) {
+        if view.is_none() {
+            wanted.push(*reference);
+        }
+    }
+    if wanted.is_empty() {
+        return Ok(views);
+    }
+    let texts = snapshot.read(&wanted).map_err(Error::Retry)?;
+    if texts.len() != wanted.len() {
+        return Err(Error::Retry(format!("asked for {} objects, got {}", wanted.len(), texts.len())));
+    }
+    let mut read = wanted.iter().zip(&texts);
+    for unread in views.iter_mut().filter(|view| view.is_none()) {
+        let Some((reference, text)) = read.next() else { break };
+        let parsed =
+            parse(text).map_err(|e| Error::Terminal(format!("cannot read {name} {}: {e}", name_in(text))))?;
+        MEMO.with_borrow_mut(|memo| memo.insert(view, reference, Rc::clone(&parsed)));
+        *unread = Some(parsed);
+    }
+    Ok(views)
 }
 
 /// `namespace/name` of an object that does not parse as its view.
@@ -203,29 +240,38 @@ mod tests {
         ObjectRef { resource: 1, id, version }
     }
 
+    fn insert<V: 'static>(memo: &mut Memo, reference: &ObjectRef, view: V) {
+        memo.insert(TypeId::of::<V>(), reference, Rc::new(view));
+    }
+
+    fn get<V: Clone + 'static>(memo: &mut Memo, refs: &[ObjectRef]) -> Vec<Option<V>> {
+        let views = memo.get(TypeId::of::<V>(), refs).into_iter();
+        views.map(|view| view.map(|view| view.downcast_ref::<V>().unwrap().clone())).collect()
+    }
+
     #[test]
     fn what_is_known_is_of_one_view_one_version_and_one_resource() {
-        let mut memo = Memo::default();
-        memo.insert(&of(7, 1), Rc::new("seven".to_owned()));
-        assert_eq!(memo.get::<String>(&[of(7, 1)]), [Some(Rc::new("seven".to_owned()))]);
+        let memo = &mut Memo::default();
+        insert(memo, &of(7, 1), "seven");
+        assert_eq!(get::<&str>(memo, &[of(7, 1)]), [Some("seven")]);
         let others = [of(7, 2), of(6, 1), of(8, 1), ObjectRef { resource: 2, ..of(7, 1) }];
-        assert_eq!(memo.get::<String>(&others), [None, None, None, None]);
-        assert_eq!(memo.get::<u32>(&[of(7, 1)]), [None]);
-        memo.insert(&of(7, 2), Rc::new("another".to_owned()));
-        assert_eq!(memo.get::<String>(&[of(7, 1)]), [None]);
+        assert_eq!(get::<&str>(memo, &others), [None, None, None, None]);
+        assert_eq!(get::<u32>(memo, &[of(7, 1)]), [None]);
+        insert(memo, &of(7, 2), "another");
+        assert_eq!(get::<&str>(memo, &[of(7, 1)]), [None]);
     }
 
     #[test]
     fn what_is_not_used_is_forgotten_and_what_is_used_is_not() {
-        let mut memo = Memo::default();
+        let memo = &mut Memo::default();
         let all = 3 * Memo::HALF as u32;
         for id in 0..all {
-            memo.insert(&of(id, 1), Rc::new(id));
-            assert_eq!(memo.get::<u32>(&[of(0, 1)]), [Some(Rc::new(0))], "it is used all the time");
+            insert(memo, &of(id, 1), id);
+            assert_eq!(get::<u32>(memo, &[of(0, 1)]), [Some(0)], "it is used all the time");
         }
         let refs: Vec<_> = (0..all).map(|id| of(id, 1)).collect();
-        let kept = memo.get::<u32>(&refs).into_iter().flatten().count();
+        let kept = get::<u32>(memo, &refs).into_iter().flatten().count();
         assert!((Memo::HALF..=2 * Memo::HALF + 1).contains(&kept), "{kept} are kept");
-        assert_eq!(memo.get::<u32>(&[of(1, 1)]), [None]);
+        assert_eq!(get::<u32>(memo, &[of(1, 1)]), [None]);
     }
 }

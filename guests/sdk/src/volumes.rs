@@ -16,6 +16,7 @@ use crate::pod;
 use crate::query::Query;
 use crate::read::FromJson;
 use crate::resource::{PODS, Resource};
+use crate::sort::sort_by;
 use crate::view::{Object, View};
 
 /// A pod as a user of volumes. Who needs to know more of a volume than its claim
@@ -221,7 +222,7 @@ pub fn pods_of_claim<V: UsesVolumes>(ctx: &Ctx<'_>, namespace: &str, claim: &str
             pods.push(pod);
         }
     }
-    pods.sort_by(|a, b| a.metadata().name.cmp(&b.metadata().name));
+    sort_by(&mut pods, |a, b| a.metadata().name.cmp(&b.metadata().name));
     Ok(pods)
 }
 

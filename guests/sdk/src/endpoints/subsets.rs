@@ -1,6 +1,5 @@
 //! Endpoints objects, and the canonical form of their subsets.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use serde::Serialize;
@@ -10,7 +9,7 @@ use super::slice::Target;
 use crate::meta::ObjectMeta;
 use crate::read::FromJson;
 use crate::resource::{ENDPOINTS, Resource};
-use crate::sort::sorted_by;
+use crate::sort::{sort_by, sorted_by};
 use crate::view::View;
 
 /// An Endpoints object. `A` says which annotations are read.
@@ -177,7 +176,7 @@ impl Subsets {
         let Self { addresses, ports, .. } = self;
         let mut order: Vec<usize> = (0..addresses.len()).collect();
         let key = |at: usize| (&addresses[at].ip, addresses[at].uid());
-        sort(&mut order, &|a, b| key(a).cmp(&key(b)));
+        sort_by(&mut order, |a, b| key(*a).cmp(&key(*b)));
         let mut ranks = vec![0; order.len()];
         for (rank, at) in order.iter().enumerate() {
             ranks[*at] = rank;
@@ -188,7 +187,7 @@ impl Subsets {
             for mark in &mut marks {
                 *mark = ranks[*mark / 2] * 2 + *mark % 2;
             }
-            sort(&mut marks, &|a, b| a.cmp(&b));
+            sort_by(&mut marks, Ord::cmp);
             marks.dedup_by_key(|mark| *mark / 2);
             let at = *places.entry(marks).or_insert_with_key(|marks| {
                 groups.push((marks.clone(), Vec::new()));
@@ -207,12 +206,5 @@ impl Subsets {
         });
         // Ports tell subsets apart.
         sorted_by(subsets, |a, b| a.ports.cmp(&b.ports))
-    }
-}
-
-/// The one sort of long lists here; see [`crate::sort`] for why there is but one.
-fn sort(list: &mut [usize], compare: &dyn Fn(usize, usize) -> Ordering) {
-    if !list.is_sorted_by(|a, b| compare(*a, *b) != Ordering::Greater) {
-        list.sort_by(|a, b| compare(*a, *b));
     }
 }
