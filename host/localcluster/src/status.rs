@@ -24,6 +24,8 @@ pub struct Status {
     pub details: Option<Details>,
     /// `metadata.continue`, for an expired page token that can go on.
     pub continue_token: Option<String>,
+    /// Texts of the `Warning` headers that go with it.
+    pub warnings: Vec<String>,
 }
 
 /// `Status.details`.
@@ -67,6 +69,7 @@ impl Status {
             message: message.into(),
             details: None,
             continue_token: None,
+            warnings: Vec::new(),
         }
     }
 

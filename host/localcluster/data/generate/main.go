@@ -24,9 +24,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/scheme"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/kubernetes/pkg/apis/batch"
 	"k8s.io/kubernetes/pkg/apis/core"
 	dra "k8s.io/kubernetes/pkg/apis/resource"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 )
@@ -94,6 +96,8 @@ func main() {
 	for internal, published := range map[any]any{
 		&core.PodTemplateSpec{}:          &corev1.PodTemplateSpec{},
 		&core.PersistentVolumeSource{}:   &corev1.PersistentVolumeSource{},
+		&batch.PodFailurePolicy{}:        &batchv1.PodFailurePolicy{},
+		&batch.SuccessPolicy{}:           &batchv1.SuccessPolicy{},
 		&dra.ResourceClaimSpec{}:         &resourcev1.ResourceClaimSpec{},
 		&dra.ResourceClaimTemplateSpec{}: &resourcev1.ResourceClaimTemplateSpec{},
 		&dra.AllocationResult{}:          &resourcev1.AllocationResult{},

@@ -99,11 +99,12 @@ pub fn mutate_update(
     ctx: &Ctx<'_>,
     kind: &Kind,
     sub: &str,
-    _old: &Value,
+    old: &Value,
     new: &mut Value,
 ) -> Result<(), Status> {
     dedup_owners(ctx, new);
     if sub.is_empty() && is(kind, "", "pods") {
+        pods::keep_priority(old, new);
         pods::tolerations(new);
     }
     Ok(())

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::refused;
 use crate::kinds::names;
-use crate::kinds::value::{child, fill, flag, int, items, set, text};
+use crate::kinds::value::{child, copy, fill, flag, int, items, set, text};
 use crate::rest::strategy::{Consulted, Ctx, Kind};
 use crate::status::Status;
 
@@ -67,6 +67,15 @@ pub(super) fn priority(ctx: &Ctx<'_>, kind: &Kind, pod: &mut Value) -> Result<()
     set(spec, "priority", value);
     set(spec, "preemptionPolicy", policy);
     Ok(())
+}
+
+/// A change that says nothing of priority leaves it.
+pub(super) fn keep_priority(old: &Value, pod: &mut Value) {
+    for key in ["priority", "preemptionPolicy"] {
+        if pod["spec"][key].is_null() && !old["spec"][key].is_null() {
+            copy(&old["spec"], child(pod, "spec"), key);
+        }
+    }
 }
 
 /// What the runtime class of a pod adds: overhead, and where it can run.

@@ -326,7 +326,8 @@ impl Strategy for Custom {
     }
 
     fn validate_update(&self, ctx: &Ctx<'_>, sub: &str, old: &Value, new: &Value) -> Vec<FieldError> {
-        let mut out = meta::change(old, new, self.namespaced, true);
+        let mut out = meta::change(old, new, self.namespaced);
+        out.extend(meta::update(old, new));
         out.extend(self.check(ctx, sub, Some(old), new));
         out
     }

@@ -10,6 +10,7 @@ use crate::table::{AGE, Column, Columns, NAME, age, column, name, number};
 pub(super) fn spec(plural: &str) -> Spec {
     const WEBHOOKS: &[Column] = &[NAME, number("Webhooks"), AGE];
     const POLICIES: &[Column] = &[NAME, number("Validations"), column("ParamKind"), AGE];
+    const MUTATING_POLICIES: &[Column] = &[NAME, number("Mutations"), column("ParamKind"), AGE];
     const BINDINGS: &[Column] = &[NAME, column("PolicyName"), column("ParamRef"), AGE];
     let base = Spec {
         unconditional: false,
@@ -29,6 +30,10 @@ pub(super) fn spec(plural: &str) -> Spec {
             ..base
         },
         "validatingadmissionpolicies" | "mutatingadmissionpolicies" => Spec {
+            validate_sub: |sub, _, new| match sub {
+                "status" => super::meta::conditions(&new["status"], "status.conditions"),
+                _ => Vec::new(),
+            },
             validate: if plural.starts_with("mutating") { rules::mutating_policy } else { rules::policy },
             default: |object| {
                 let spec = child(object, "spec");
@@ -37,18 +42,21 @@ pub(super) fn spec(plural: &str) -> Spec {
                     match_defaults(matching);
                 }
             },
-            columns: Columns::Own(POLICIES, |object, now| {
-                let spec = &object["spec"];
-                let param = &spec["paramKind"];
-                let shown = if param.is_object() {
-                    let version = param["apiVersion"].as_str().unwrap_or("");
-                    format!("{version}/{}", param["kind"].as_str().unwrap_or(""))
-                } else {
-                    "<unset>".to_owned()
-                };
-                let count = items(spec, "validations").len() + items(spec, "mutations").len();
-                vec![name(object), json!(count), json!(shown), age(object, now)]
-            }),
+            columns: Columns::Own(
+                if plural.starts_with("mutating") { MUTATING_POLICIES } else { POLICIES },
+                |object, now| {
+                    let spec = &object["spec"];
+                    let param = &spec["paramKind"];
+                    let shown = if param.is_object() {
+                        let version = param["apiVersion"].as_str().unwrap_or("");
+                        format!("{version}/{}", param["kind"].as_str().unwrap_or(""))
+                    } else {
+                        "<unset>".to_owned()
+                    };
+                    let count = items(spec, "validations").len() + items(spec, "mutations").len();
+                    vec![name(object), json!(count), json!(shown), age(object, now)]
+                },
+            ),
             ..base
         },
         _ => Spec {

@@ -37,6 +37,7 @@ fn job() -> Spec {
         generation: Generation::Spec,
         orphans: true,
         revalidates: true,
+        new_first: true,
         unknown_field: Some(|label| format!("field label {label:?} not supported for Job")),
         unset_propagation_warning: Some(
             "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
@@ -161,7 +162,10 @@ fn generated_selector(out: &mut Vec<FieldError>, object: &Value) {
     for (key, wanted) in [("controller-uid", uid), ("job-name", name), (UID, uid), (NAME_LABEL, name)] {
         let field = "spec.template.metadata.labels";
         match labels[key].as_str() {
-            None => out.push(FieldError::required(field, &format!("must be '{wanted}'"))),
+            None => {
+                let detail = format!("must be '{wanted}'");
+                out.push(FieldError::required(format!("{field}[{key}]"), &detail));
+            }
             Some(found) if found != wanted => {
                 let detail = format!("must be '{wanted}'");
                 out.push(FieldError::invalid(format!("{field}[{key}]"), labels, &detail));
@@ -302,12 +306,32 @@ fn job_update(old: &Value, new: &Value) -> Vec<FieldError> {
         let detail = "can only be modified in tandem with spec.parallelism";
         out.push(FieldError::invalid("spec.completions", after, detail));
     }
-    immutable(&mut out, "spec.selector", &old["selector"], &new["selector"]);
+    if old["selector"] != new["selector"] {
+        let shown = show_as("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector", &new["selector"]);
+        out.push(unalterable("spec.selector", &shown));
+    }
     out.append(&mut template_update(before_job, old, new));
-    for key in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"] {
-        immutable(&mut out, &format!("spec.{key}"), &old[key], &new[key]);
+    for (key, structure) in [
+        ("completionMode", ""),
+        ("podFailurePolicy", "PodFailurePolicy"),
+        ("backoffLimitPerIndex", ""),
+        ("managedBy", ""),
+        ("successPolicy", "SuccessPolicy"),
+    ] {
+        if old[key] == new[key] {
+            continue;
+        }
+        let shown = match &new[key] {
+            value @ Value::Object(_) => internal::shown(structure, value),
+            value => value.to_string(),
+        };
+        out.push(unalterable(&format!("spec.{key}"), &shown));
     }
     out
+}
+
+fn unalterable(field: &str, shown: &str) -> FieldError {
+    FieldError::raw(FieldReason::Invalid, field, format!("Invalid value: {shown}: field is immutable"))
 }
 
 /// A template stays, but for what steers scheduling and for resources while the job rests.
@@ -345,7 +369,7 @@ fn template_update(job: &Value, old: &Value, new: &Value) -> Vec<FieldError> {
     } else {
         return Vec::new();
     };
-    vec![FieldError::raw(FieldReason::Invalid, field, format!("Invalid value: {shown}: field is immutable"))]
+    vec![unalterable(field, &shown)]
 }
 
 const JOB_COLUMNS: &[Column] = &[

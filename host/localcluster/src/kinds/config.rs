@@ -165,11 +165,28 @@ fn docker_config(out: &mut Vec<FieldError>, data: &Value, key: &str) {
     out.push(FieldError::invalid(field, &json!("<secret contents redacted>"), &why));
 }
 
+/// Of references to secrets only the names are kept.
+fn names_of_secrets(object: &mut Value) {
+    for reference in items_mut(object, "secrets") {
+        if let Value::Object(map) = reference {
+            map.retain(|key, _| key == "name");
+        }
+    }
+}
+
 fn service_account() -> Spec {
     const COLUMNS: &[Column] = &[NAME, AGE];
     Spec {
         warnings: super::warnings::service_account,
         returns_deleted: true,
+        create: |_, object| {
+            names_of_secrets(object);
+            Ok(())
+        },
+        update: |_, _, _, object| {
+            names_of_secrets(object);
+            Ok(())
+        },
         revalidates: true,
         columns: Columns::Own(COLUMNS, |object, now| vec![name(object), age(object, now)]),
         ..Spec::new()

@@ -39,11 +39,9 @@ pub(super) fn spec() -> Spec {
             Ok(())
         },
         update: |_, sub, old, new| {
-            if sub.is_empty() {
-                let before = template_generation(old);
-                let changed = old["spec"]["template"] != new["spec"]["template"];
-                count_template(new, before + i64::from(changed));
-            }
+            // What came with a status does not count it.
+            let changed = sub.is_empty() && old["spec"]["template"] != new["spec"]["template"];
+            count_template(new, template_generation(old) + i64::from(changed));
             Ok(())
         },
         validate,

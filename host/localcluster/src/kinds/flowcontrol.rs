@@ -31,6 +31,8 @@ fn flow_schema() -> Spec {
         generation: Generation::Spec,
         status_meta: StatusMeta::KeepAll,
         default: |object| super::value::fill_zero(child(object, "spec"), "matchingPrecedence", 1000),
+        checks_meta: false,
+        revalidates: true,
         validate: schema,
         validate_sub: |_, _, new| conditions(&new["status"]),
         ..Spec::new()

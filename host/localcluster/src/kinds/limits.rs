@@ -13,6 +13,8 @@ use crate::table::{AGE, Column, Columns, NAME, age, column, name};
 
 pub(super) fn limit_range() -> Spec {
     Spec {
+        checks_meta: false,
+        revalidates: true,
         create_on_update: true,
         default: |object| {
             for limit in items_mut(child(object, "spec"), "limits") {

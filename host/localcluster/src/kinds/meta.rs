@@ -52,14 +52,10 @@ pub fn create(object: &Value, namespaced: bool, rule: NameRule) -> Vec<FieldErro
     out
 }
 
-/// Checks the metadata of a changed object as the generic layer and the kind both do: what is wrong is said by each.
-pub fn change(old: &Value, new: &Value, namespaced: bool, twice: bool) -> Vec<FieldError> {
+/// Checks the metadata of a changed object as the generic layer does; most kinds do it again, and say it again.
+pub fn change(old: &Value, new: &Value, namespaced: bool) -> Vec<FieldError> {
     let mut out = create(new, namespaced, NameRule::PathSegment);
-    let change = update(old, new);
-    if twice {
-        out.extend(change.clone());
-    }
-    out.extend(change);
+    out.extend(update(old, new));
     out
 }
 

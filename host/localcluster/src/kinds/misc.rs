@@ -141,6 +141,8 @@ fn hints(out: &mut Vec<FieldError>, hints: &Value, path: &str) {
 fn endpoint_slice() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("AddressType"), column("Ports"), column("Endpoints"), AGE];
     Spec {
+        checks_meta: false,
+        revalidates: true,
         warnings: super::warnings::endpoint_slice,
         generation: Generation::ContentAndLabels,
         default: |object| {
@@ -209,7 +211,7 @@ fn priority_class() -> Spec {
     Spec {
         generation: Generation::Spec,
         default: |object| fill_null(object, "preemptionPolicy", "PreemptLowerPriority"),
-        validate: |object| {
+        validate_create: |object| {
             let mut out = Vec::new();
             let system = text(&object["metadata"], "name").starts_with("system-");
             let value = int(object, "value");

@@ -16,6 +16,8 @@ pub(super) fn spec() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("Status"), AGE];
     Spec {
         name: NameRule::Label,
+        revalidates: true,
+        new_first: true,
         default: label,
         create: |_, object| {
             set(object, "status", json!({"phase": "Active"}));
@@ -29,7 +31,7 @@ pub(super) fn spec() -> Spec {
             Ok(())
         },
         update,
-        validate_create: |object| {
+        validate: |object| {
             let mut out = Vec::new();
             for finalizer in items(&object["spec"], "finalizers") {
                 let name = finalizer.as_str().unwrap_or("");

@@ -15,6 +15,7 @@ pub(super) fn spec() -> Spec {
         warnings: super::warnings::node,
         keeps_status: true,
         revalidates: true,
+        new_first: true,
         default: |object| {
             // A node that says nothing of what pods may use lets them use all.
             let status = child(object, "status");
@@ -157,6 +158,11 @@ fn cells(object: &Value, now: &str) -> Vec<Value> {
         let value = text(&status["nodeInfo"], key);
         json!(if value.is_empty() { "<unknown>" } else { value })
     };
+    // With the architecture, where it is told.
+    let kernel = match text(&status["nodeInfo"], "architecture") {
+        "" => info("kernelVersion"),
+        architecture => json!(format!("{} ({architecture})", info("kernelVersion").as_str().unwrap_or(""))),
+    };
     vec![
         name(object),
         json!(state),
@@ -166,7 +172,7 @@ fn cells(object: &Value, now: &str) -> Vec<Value> {
         address("InternalIP"),
         address("ExternalIP"),
         info("osImage"),
-        info("kernelVersion"),
+        kernel,
         info("containerRuntimeVersion"),
     ]
 }

@@ -13,20 +13,26 @@ const PORT: &str = "must be between 1 and 65535, inclusive";
 
 /// Checks a `PodTemplateSpec` at `path`.
 pub fn template(out: &mut Vec<FieldError>, template: &Value, path: &str) {
-    labels(out, &template["metadata"], "labels", &format!("{path}.labels"));
-    for key in template["metadata"]["annotations"].as_object().into_iter().flatten().map(|a| a.0) {
-        let messages = names::qualified_name(&key.to_lowercase());
-        invalid_all(out, &format!("{path}.annotations"), &json!(key), messages);
-    }
-    pod_annotations::cost(out, &template["metadata"], &format!("{path}.annotations"));
+    template_metadata(out, template, path);
     let (metadata, inner) = (&template["metadata"], format!("{path}.spec"));
-    pod_annotations::app_armor(out, metadata, &template["spec"], &format!("{path}.annotations"));
     spec(out, &template["spec"], &inner);
     pod_annotations::app_armor_agrees(out, metadata, &template["spec"], &inner);
     if !empty(&template["spec"]["ephemeralContainers"]) {
         let field = format!("{path}.spec.ephemeralContainers");
         out.push(FieldError::forbidden(field, "ephemeral containers not allowed in pod template"));
     }
+}
+
+/// Checks labels and annotations of a `PodTemplateSpec` at `path`.
+pub(super) fn template_metadata(out: &mut Vec<FieldError>, template: &Value, path: &str) {
+    labels(out, &template["metadata"], "labels", &format!("{path}.labels"));
+    for key in template["metadata"]["annotations"].as_object().into_iter().flatten().map(|a| a.0) {
+        let messages = names::qualified_name(&key.to_lowercase());
+        invalid_all(out, &format!("{path}.annotations"), &json!(key), messages);
+    }
+    pod_annotations::cost(out, &template["metadata"], &format!("{path}.annotations"));
+    let annotations = format!("{path}.annotations");
+    pod_annotations::app_armor(out, &template["metadata"], &template["spec"], &annotations);
 }
 
 /// A pod while it is checked.

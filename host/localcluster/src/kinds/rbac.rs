@@ -13,7 +13,13 @@ use crate::table::{AGE, Column, Columns, NAME, age, column, name, wide};
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 pub(super) fn spec(plural: &str) -> Spec {
-    let base = Spec { name: NameRule::PathSegment, create_on_update: true, revalidates: true, ..Spec::new() };
+    let base = Spec {
+        name: NameRule::PathSegment,
+        create_on_update: true,
+        revalidates: true,
+        new_first: true,
+        ..Spec::new()
+    };
     match plural {
         "rolebindings" | "clusterrolebindings" => Spec {
             default: binding_defaults,

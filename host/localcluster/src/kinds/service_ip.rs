@@ -158,7 +158,7 @@ impl Services {
                     let Some(ip) = asked.as_str().and_then(|ip| ip.parse::<IpAddr>().ok()) else { continue };
                     let why = if !ranges.iter().any(|range| range.holds(ip)) {
                         Some("the provided network does not match the current range")
-                    } else if used.addresses.contains(&ip) {
+                    } else if used.addresses.contains(&ip) && !ctx.dry_run {
                         Some("provided IP is already allocated")
                     } else {
                         fresh.push(ip);

@@ -60,6 +60,8 @@ pub struct Spec {
     pub core_finalizers: bool,
     /// A change is also checked as if it were new, metadata included.
     pub revalidates: bool,
+    /// And that before it is checked as a change.
+    pub new_first: bool,
     /// Which changes count.
     pub generation: Generation,
     /// What `/status` keeps.
@@ -123,6 +125,7 @@ impl Spec {
             deprecation: None,
             core_finalizers: true,
             revalidates: false,
+            new_first: false,
             generation: Generation::None,
             status_meta: StatusMeta::Taken,
             kept: &[],
@@ -164,11 +167,24 @@ impl Builtin {
         Self { spec, namespaced, has_status }
     }
 
+    /// What the kind itself says of changed metadata, besides the generic layer.
     fn meta_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
-        let mut out = meta::change(old, new, self.namespaced, self.spec.checks_meta);
-        if self.spec.core_finalizers {
-            out.extend(meta::core_finalizers(new));
+        let mut out = Vec::new();
+        if self.spec.checks_meta {
+            out.extend(meta::update(old, new));
+            out.extend(self.core_finalizers(new));
         }
+        out
+    }
+
+    fn core_finalizers(&self, object: &Value) -> Vec<FieldError> {
+        if self.spec.core_finalizers { meta::core_finalizers(object) } else { Vec::new() }
+    }
+
+    /// What is wrong with the metadata of a new object.
+    fn meta_new(&self, object: &Value) -> Vec<FieldError> {
+        let mut out = meta::create(object, self.namespaced, self.spec.name);
+        out.extend(self.core_finalizers(object));
         out
     }
 
@@ -260,10 +276,7 @@ impl Strategy for Builtin {
     }
 
     fn validate_create(&self, _ctx: &Ctx<'_>, object: &Value) -> Vec<FieldError> {
-        let mut out = meta::create(object, self.namespaced, self.spec.name);
-        if self.spec.core_finalizers {
-            out.extend(meta::core_finalizers(object));
-        }
+        let mut out = self.meta_new(object);
         out.extend((self.spec.validate)(object));
         out.extend((self.spec.validate_create)(object));
         out
@@ -311,26 +324,24 @@ impl Strategy for Builtin {
     }
 
     fn validate_update(&self, _ctx: &Ctx<'_>, sub: &str, old: &Value, new: &Value) -> Vec<FieldError> {
-        let mut out = self.meta_update(old, new);
+        let mut out = meta::change(old, new, self.namespaced);
         if !matches!(sub, "" | "scale") {
+            out.extend(self.meta_update(old, new));
             out.extend((self.spec.validate_sub)(sub, old, new));
             return out;
         }
-        if self.spec.revalidates {
-            out.extend(meta::create(new, self.namespaced, self.spec.name));
-            if self.spec.core_finalizers {
-                out.extend(meta::core_finalizers(new));
-            }
-        }
+        let again = if self.spec.revalidates { self.meta_new(new) } else { Vec::new() };
         let (mut content, change) = ((self.spec.validate)(new), (self.spec.validate_update)(old, new));
         pod_annotations::forgive(&mut content, || (self.spec.validate)(old));
-        if self.spec.change_first {
-            out.extend(change);
-            out.extend(content);
+        let meta = self.meta_update(old, new);
+        let parts = if self.spec.new_first {
+            [again, content, meta, change]
+        } else if self.spec.change_first {
+            [meta, again, change, content]
         } else {
-            out.extend(content);
-            out.extend(change);
-        }
+            [meta, again, content, change]
+        };
+        out.extend(parts.into_iter().flatten());
         out
     }
 

@@ -119,7 +119,9 @@ fn validate(object: &Value) -> Vec<FieldError> {
     non_negative(&mut out, "spec.minReadySeconds", int(spec, "minReadySeconds"));
     non_negative(&mut out, "spec.ordinals.start", int(&spec["ordinals"], "start"));
     let service = text(spec, "serviceName");
-    if !service.is_empty() {
+    // Only new ones are held to it; it does not change.
+    let new = text(&object["metadata"], "resourceVersion").is_empty();
+    if new && !service.is_empty() {
         invalid_all(&mut out, "spec.serviceName", &json!(service), names::label(service));
     }
     let selector = &spec["selector"];
@@ -134,6 +136,8 @@ fn validate(object: &Value) -> Vec<FieldError> {
     }
     if pod_validation::selector_is_sound(selector) {
         labels_match(&mut out, spec);
+        // What is wrong with its metadata is said by the set and by the template.
+        pod_validation::template_metadata(&mut out, &spec["template"], "spec.template");
         pod_validation::template(&mut out, &with_claims(spec), "spec.template");
     } else {
         out.push(unsound(selector, ""));

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, Object, Outcome};
+use super::strategy::Ctx;
 use super::{Call, Rest, draft_with, drop_type_meta, key, meta, meta_mut, meta_text};
 use crate::status::{FieldError, Status};
 use crate::storage::WriteError;
@@ -34,21 +35,23 @@ impl Rest {
             );
         }
         schema::normalize(&call.kind, &mut object);
-        let mut answer = self.store_new(call, object)?;
-        let mut all = warnings;
-        all.append(&mut answer.warnings);
-        Ok(answer.with_warnings(all))
+        after(warnings, self.store_new(call, object))
     }
 
     /// Everything behind decoding, defaults and field ownership; also for updates and applies that create.
-    pub(super) fn store_new(&self, call: &Call, mut object: Value) -> Result<Answer, Status> {
+    pub(super) fn store_new(&self, call: &Call, object: Value) -> Result<Answer, Status> {
+        let ctx = self.ctx(call);
+        let result = self.store_new_in(&ctx, call, object);
+        warned(&ctx, result)
+    }
+
+    fn store_new_in(&self, ctx: &Ctx<'_>, call: &Call, mut object: Value) -> Result<Answer, Status> {
         let kind = &call.kind;
         self.check_namespace_lives(call, meta_text(&object, "name"))?;
         self.check_grant(call, None, &object)?;
         let given_version = meta_text(&object, "resourceVersion").to_owned();
         let generate = meta_text(&object, "name").is_empty();
         let base = meta_text(&object, "generateName").to_owned();
-        let ctx = self.ctx(call);
         if let Some(meta) = meta_mut(&mut object) {
             for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
                 meta.remove(field);
@@ -66,14 +69,14 @@ impl Rest {
                     meta.insert("name".into(), name.into());
                 }
             }
-            admission::mutate_create(&ctx, kind, &mut object)?;
-            let asked = Admission { rest: self, ctx: &ctx, call, operation: Operation::Create, sent: None };
+            admission::mutate_create(ctx, kind, &mut object)?;
+            let asked = Admission { rest: self, ctx, call, operation: Operation::Create, sent: None };
             if mutate_unnamed(&asked, &mut object, generate)? {
-                admission::mutate_create(&ctx, kind, &mut object)?;
+                admission::mutate_create(ctx, kind, &mut object)?;
             }
-            kind.strategy.prepare_create(&ctx, &mut object)?;
+            kind.strategy.prepare_create(ctx, &mut object)?;
             let name = meta_text(&object, "name").to_owned();
-            let errors = kind.strategy.validate_create(&ctx, &object);
+            let errors = kind.strategy.validate_create(ctx, &object);
             if !errors.is_empty() {
                 kind.strategy.deleted(&object);
                 return Err(kind.invalid(&name, errors));
@@ -104,7 +107,7 @@ impl Rest {
                 }
                 admit_new(&asked, &object)?;
                 let outcome = Outcome::Object(Object::Value(object));
-                return Ok(Answer::ok(kind, outcome).with_code(201).with_warnings(ctx.warnings.into_inner()));
+                return Ok(Answer::ok(kind, outcome).with_code(201));
             }
             if table.get(&key).is_some() && !generate {
                 return Err(taken());
@@ -122,9 +125,7 @@ impl Rest {
             match table.create(&key, draft_with(kind, &stored_form, |_| call.write.raw.clone())) {
                 Ok(stored) => {
                     let outcome = Outcome::Object(Object::Stored(stored));
-                    return Ok(Answer::ok(kind, outcome)
-                        .with_code(201)
-                        .with_warnings(ctx.warnings.into_inner()));
+                    return Ok(Answer::ok(kind, outcome).with_code(201));
                 }
                 Err(_) if generate && attempt < GENERATED_TRIES => {
                     kind.strategy.deleted(&stored_form);
@@ -177,6 +178,32 @@ impl Rest {
             &cause,
             "metadata.namespace",
         ))
+    }
+}
+
+/// The answer with the warnings that came up on the way to it, or the failure with them.
+pub(super) fn warned(ctx: &Ctx<'_>, result: Result<Answer, Status>) -> Result<Answer, Status> {
+    let warnings = ctx.warnings.take();
+    match result {
+        Ok(answer) => Ok(answer.with_warnings(warnings)),
+        Err(mut status) => {
+            status.warnings = warnings;
+            Err(status)
+        }
+    }
+}
+
+/// The same with what was said of the body in front.
+pub(super) fn after(mut warnings: Vec<String>, result: Result<Answer, Status>) -> Result<Answer, Status> {
+    match result {
+        Ok(mut answer) => {
+            warnings.append(&mut answer.warnings);
+            Ok(answer.with_warnings(warnings))
+        }
+        Err(mut status) => {
+            warnings.append(&mut status.warnings);
+            Err(Status { warnings, ..status })
+        }
     }
 }
 

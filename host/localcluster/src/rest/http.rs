@@ -254,7 +254,7 @@ impl Rest {
             Err(status) => {
                 let yaml = negotiate::failures_in_yaml(request.header(header::ACCEPT));
                 let mut response = failure(&status, yaml);
-                deprecation.iter().for_each(|warning| warn(&mut response, warning));
+                deprecation.iter().chain(&status.warnings).for_each(|warning| warn(&mut response, warning));
                 Ok(response)
             }
         }

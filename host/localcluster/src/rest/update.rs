@@ -5,8 +5,8 @@
 use serde_json::{Map, Value};
 
 use super::answer::{Answer, Object, Outcome};
-use super::create::{check_namespace, named, namespace_fits, version_required};
-use super::strategy::Kind;
+use super::create::{after, check_namespace, named, namespace_fits, version_required, warned};
+use super::strategy::{Ctx, Kind};
 use super::{Call, Rest, add_type_meta, draft_after, drop_type_meta, finalizers, meta, meta_mut, meta_text};
 use crate::admission;
 use crate::patch::{self, PatchOptions, PatchType};
@@ -40,6 +40,10 @@ impl Change<'_> {
 impl Rest {
     /// Carries out a change; `warnings` are those of the body.
     pub fn update(&self, call: &Call, change: &Change<'_>, warnings: Vec<String>) -> Result<Answer, Status> {
+        after(warnings, self.update_until_done(call, change))
+    }
+
+    fn update_until_done(&self, call: &Call, change: &Change<'_>) -> Result<Answer, Status> {
         if let Change::Put(new) = change {
             check_name(call, new)?;
             namespace_fits(call, new)?;
@@ -51,10 +55,8 @@ impl Rest {
                 None if change.may_create(call) => self.create_by(call, change).map(Some),
                 None => return Err(call.kind.not_found(&call.name)),
             };
-            if let Some(mut answer) = attempt? {
-                let mut all = warnings;
-                all.append(&mut answer.warnings);
-                return Ok(answer.with_warnings(all));
+            if let Some(answer) = attempt? {
+                return Ok(answer);
             }
         }
     }
@@ -98,10 +100,7 @@ impl Rest {
             Change::Patch(..) | Change::Edit(_) => (named(&call.namespace, &call.name), Vec::new()),
         };
         drop_type_meta(&mut object);
-        let mut answer = self.store_new(call, object)?;
-        let mut all = warnings;
-        all.append(&mut answer.warnings);
-        Ok(answer.with_warnings(all))
+        after(warnings, self.store_new(call, object))
     }
 
     pub(super) fn patch_options(&self, call: &Call, now: &str) -> PatchOptions {
@@ -121,10 +120,23 @@ impl Rest {
         change: &Change<'_>,
         current: &std::sync::Arc<Stored>,
     ) -> Result<Option<Answer>, Status> {
+        let ctx = self.ctx(call);
+        match self.update_in(&ctx, call, change, current).transpose() {
+            Some(result) => warned(&ctx, result).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn update_in(
+        &self,
+        ctx: &Ctx<'_>,
+        call: &Call,
+        change: &Change<'_>,
+        current: &std::sync::Arc<Stored>,
+    ) -> Result<Option<Answer>, Status> {
         let kind = &call.kind;
         let old = Object::Stored(current.clone()).value(kind);
-        let ctx = self.ctx(call);
-        let (mut new, owned) = self.changed(call, change, &old, &ctx)?;
+        let (mut new, owned) = self.changed(call, change, &old, ctx)?;
         check_namespace(call, &mut new)?;
         if matches!(change, Change::Put(_)) {
             let uid = meta_text(&new, "uid");
@@ -144,15 +156,15 @@ impl Rest {
         }
         schema::normalize(kind, &mut new);
         self.check_grant(call, Some(&old), &new)?;
-        admission::mutate_update(&ctx, kind, &call.sub, &old, &mut new)?;
-        let asked = Admission { rest: self, ctx: &ctx, call, operation: Operation::Update, sent: None };
+        admission::mutate_update(ctx, kind, &call.sub, &old, &mut new)?;
+        let asked = Admission { rest: self, ctx, call, operation: Operation::Update, sent: None };
         if asked.mutate(&old, &mut new)? {
-            admission::mutate_update(&ctx, kind, &call.sub, &old, &mut new)?;
+            admission::mutate_update(ctx, kind, &call.sub, &old, &mut new)?;
         }
         keep_generation(&old, &mut new);
-        kind.strategy.prepare_update(&ctx, &call.sub, &old, &mut new)?;
+        kind.strategy.prepare_update(ctx, &call.sub, &old, &mut new)?;
         keep_system_fields(&old, &mut new);
-        let errors = kind.strategy.validate_update(&ctx, &call.sub, &old, &new);
+        let errors = kind.strategy.validate_update(ctx, &call.sub, &old, &new);
         if !errors.is_empty() {
             return Err(kind.invalid(&call.name, errors));
         }
@@ -162,17 +174,17 @@ impl Rest {
             }
         }
         self.check_signer(call, &old, &new)?;
-        admission::validate_update(&ctx, kind, &call.sub, &old, &new)?;
+        admission::validate_update(ctx, kind, &call.sub, &old, &new)?;
         asked.validate(&old, &new)?;
-        admission::count_update(&ctx, kind, &call.sub, &old, &new)?;
+        admission::count_update(ctx, kind, &call.sub, &old, &new)?;
         let last_finalizer_gone = goes_with_update(kind, &old, &new);
         if !last_finalizer_gone && same_content(&old, &new) {
             let outcome = Outcome::Object(Object::Stored(current.clone()));
-            return Ok(Some(Answer::ok(kind, outcome).with_warnings(ctx.warnings.into_inner())));
+            return Ok(Some(Answer::ok(kind, outcome)));
         }
         if call.write.dry_run {
             let outcome = Outcome::Object(Object::Value(new));
-            return Ok(Some(Answer::ok(kind, outcome).with_warnings(ctx.warnings.into_inner())));
+            return Ok(Some(Answer::ok(kind, outcome)));
         }
         let table = self.table(kind);
         let written = if last_finalizer_gone {
@@ -190,9 +202,7 @@ impl Rest {
                 .map(Object::Stored)
         };
         match written {
-            Ok(object) => {
-                Ok(Some(Answer::ok(kind, Outcome::Object(object)).with_warnings(ctx.warnings.into_inner())))
-            }
+            Ok(object) => Ok(Some(Answer::ok(kind, Outcome::Object(object)))),
             Err(WriteError::Moved) => Ok(None),
             Err(WriteError::Missing | WriteError::Exists) => Err(kind.not_found(&call.name)),
         }
@@ -204,7 +214,7 @@ impl Rest {
         call: &Call,
         change: &Change<'_>,
         old: &Value,
-        ctx: &super::strategy::Ctx<'_>,
+        ctx: &Ctx<'_>,
     ) -> Result<(Value, bool), Status> {
         let whole = || {
             let mut whole = old.clone();

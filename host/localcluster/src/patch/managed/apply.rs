@@ -32,7 +32,7 @@ pub fn apply_ssa(
     remove(&mut live["metadata"], "managedFields");
     keep_type(kind, &mut live);
     let node = Node::root(kind);
-    let config = typed(kind, node, &config)?;
+    check_typed(kind, node, &config)?;
     if managers.is_empty() && !creating {
         before_first_apply(kind, &live, &mut managers, &options.now);
     }
@@ -116,12 +116,13 @@ fn check_type(kind: &Kind, config: &Value) -> Result<(), Status> {
     Err(Status::bad_request(format!("invalid object type: {version}, Kind={name}")))
 }
 
-/// The configuration with values in canonical form. Unknown fields and items told apart by nothing are refused.
-fn typed(kind: &Kind, node: Node<'_>, config: &Value) -> Result<Value, Status> {
+/// Unknown fields and items told apart by nothing are refused. Values stay as they are sent: another form of a quantity
+/// than the stored one is another value.
+fn check_typed(kind: &Kind, node: Node<'_>, config: &Value) -> Result<(), Status> {
     let mut errors = Vec::new();
     check_fields(node, config, &mut Vec::new(), &mut errors);
     if errors.is_empty() {
-        return Ok(canonical(kind, config));
+        return Ok(());
     }
     let errors = match errors.as_slice() {
         [one] => one.clone(),
@@ -137,34 +138,6 @@ fn typed(kind: &Kind, node: Node<'_>, config: &Value) -> Result<Value, Status> {
         "failed to create typed patch object ({namespace}/{}; {gvk}): {errors}",
         text(meta, "name")
     )))
-}
-
-/// Quantities, times and the like as they will be stored, so that equal values compare equal.
-fn canonical(kind: &Kind, config: &Value) -> Value {
-    let (decoded, notes) = redecode(kind, config);
-    if notes.type_error.is_some() {
-        return config.clone();
-    }
-    overlay(config, &decoded)
-}
-
-/// The values of `decoded` for the fields that `config` names.
-fn overlay(config: &Value, decoded: &Value) -> Value {
-    match (config, decoded) {
-        (Value::Object(config), Value::Object(decoded)) => config
-            .iter()
-            .map(|(key, value)| {
-                let value = decoded.get(key).map_or_else(|| value.clone(), |d| overlay(value, d));
-                (key.clone(), value)
-            })
-            .collect(),
-        (Value::Array(config), Value::Array(decoded)) if config.len() == decoded.len() => {
-            config.iter().zip(decoded).map(|(c, d)| overlay(c, d)).collect()
-        }
-        (Value::Null, _) => Value::Null,
-        (_, Value::Null) => config.clone(),
-        (_, decoded) => decoded.clone(),
-    }
 }
 
 fn check_fields(node: Node<'_>, value: &Value, path: &mut Vec<Element>, errors: &mut Vec<String>) {
