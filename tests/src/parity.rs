@@ -140,6 +140,6 @@ impl Player {
 fn namespace() -> String {
     let mut rng = rand::rng();
     let letters = "abcdefghjkmnpqrs".as_bytes();
-    let word: String = (0..6).map(|_| char::from(letters[rng.random_range(0..letters.len())])).collect();
+    let word: String = (0..8).map(|_| char::from(letters[rng.random_range(0..letters.len())])).collect();
     format!("p-{word}")
 }

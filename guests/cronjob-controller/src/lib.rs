@@ -18,6 +18,9 @@
 //!   after any restart.
 //! * The run made last, until it is recorded. Lost, a Job that somebody deletes
 //!   between its creation and its record is made again.
+//! * Which of the Jobs listed as active were seen. One of them that is seen no
+//!   more is gone. Lost, the API server is asked whether it is, and a CronJob
+//!   that is going may be gone before the answer: then no event tells of the Job.
 //!
 //! Rules: <https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/>.
 
@@ -50,7 +53,7 @@ impl Controller for CronJobController {
         Declaration::new("cronjob-controller")
             .alias("cronjob")
             .version(env!("CARGO_PKG_VERSION"))
-            .state_format(1, &[])
+            .state_format(2, &[])
             .concurrency(5, "concurrent-cron-job-syncs")
             .keys_objects("cronjobs", &[CRON_JOBS])
             .queue("cronjob")

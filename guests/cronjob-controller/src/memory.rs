@@ -9,6 +9,8 @@ use crate::view::CronJob;
 pub struct Memory {
     /// The run whose Job was to be made, until its record is written.
     pub made: Option<Time>,
+    /// UIDs of the active Jobs that were seen.
+    pub seen: Vec<String>,
     /// What the spec said about times.
     pub times: Option<String>,
 }
@@ -16,10 +18,13 @@ pub struct Memory {
 impl Memory {
     /// Reads what was kept.
     pub fn of(ctx: &Ctx<'_>) -> Self {
-        let Some((made, times)) = ctx.state().and_then(|state| state.split_once('\n')) else {
-            return Self::default();
-        };
-        Self { made: Time::parse(made), times: Some(times.to_owned()) }
+        let mut lines = ctx.state().unwrap_or_default().splitn(3, '\n');
+        let (made, seen) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+        Self {
+            made: Time::parse(made),
+            seen: seen.split_terminator(' ').map(str::to_owned).collect(),
+            times: lines.next().map(str::to_owned),
+        }
     }
 
     /// The run that was made, unless that failed or is recorded.
@@ -31,6 +36,6 @@ impl Memory {
 }
 
 /// What is to be kept.
-pub fn text(made: Option<Time>, times: &str) -> String {
-    format!("{}\n{times}", made.map(|made| made.to_string()).unwrap_or_default())
+pub fn text(made: Option<Time>, seen: &[&str], times: &str) -> String {
+    format!("{}\n{}\n{times}", made.map(|made| made.to_string()).unwrap_or_default(), seen.join(" "))
 }

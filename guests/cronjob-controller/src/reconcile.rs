@@ -30,14 +30,18 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     plan.then(Step::new(trimmed).or_go_on());
     let memory = Memory::of(ctx);
     let made = memory.unrecorded(ctx, &cron_job, CREATE);
-    let Record { mut status, events } = record(ctx, &cron_job, &jobs, &excess, made)?;
+    let Record { mut status, events } = record(ctx, &cron_job, &jobs, &excess, made, &memory.seen)?;
     for event in events {
         plan.event(event);
     }
     tell_failures(ctx, &cron_job, &mut plan);
     let start =
         if meta.is_deleting() { Start::default() } else { due(ctx, &cron_job, &status, &memory, &mut plan)? };
-    plan.keep_instead(ctx.state(), memory::text(start.run.or(made), &fingerprint(&cron_job.spec)));
+    let is_active = |job: &Job| status.active.iter().any(|active| active.uid() == job.metadata.uid);
+    let mut seen: Vec<&str> =
+        jobs.iter().filter(|job| is_active(job)).map(|job| job.metadata.uid.as_str()).collect();
+    seen.sort_unstable();
+    plan.keep_instead(ctx.state(), memory::text(start.run.or(made), &seen, &fingerprint(&cron_job.spec)));
 
     let replaced =
         Step::new(start.replaced.iter().map(|old| history::delete(&cron_job, old.name(), old.uid())));

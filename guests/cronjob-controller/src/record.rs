@@ -25,6 +25,7 @@ pub fn record(
     jobs: &[Object<Job>],
     deleted: &[&Job],
     made: Option<Time>,
+    seen: &[String],
 ) -> Result<Record> {
     let about = About::new(CRON_JOBS, &cron_job.metadata);
     let mut record = Record { status: cron_job.status.clone(), events: Vec::new() };
@@ -34,7 +35,7 @@ pub fn record(
         record.take_in(cron_job, job, (!is_deleted).then_some(&about));
     }
     let active = std::mem::take(&mut record.status.active);
-    let gone = gone(ctx, &active, jobs)?;
+    let gone = gone(ctx, &active, jobs, seen)?;
     let (gone, kept) = active.into_iter().partition::<Vec<_>, _>(|active| gone.contains(active));
     for active in gone {
         let message = format!("Active job went missing: {}", active.name());
@@ -76,19 +77,24 @@ impl Record {
     }
 }
 
-/// Those listed as active that are not there any more. Only the API server can
-/// say so; it is asked about those that no cache shows.
-fn gone(ctx: &Ctx<'_>, active: &[Reference], jobs: &[Object<Job>]) -> Result<Vec<Reference>> {
-    let mut unseen = Vec::new();
+/// Those listed as active that are not there any more. A cache that showed one and shows it no more says so; about
+/// those that it never showed only the API server can.
+fn gone(
+    ctx: &Ctx<'_>,
+    active: &[Reference],
+    jobs: &[Object<Job>],
+    seen: &[String],
+) -> Result<Vec<Reference>> {
+    let (mut gone, mut unseen) = (Vec::new(), Vec::new());
     for active in active {
         let is_ours = jobs.iter().any(|job| job.metadata.uid == active.uid());
         if !is_ours && ctx.get::<Job>(active.namespace(), active.name())?.is_none() {
-            unseen.push(active.clone());
+            let was_seen = seen.iter().any(|uid| uid == active.uid());
+            if was_seen { &mut gone } else { &mut unseen }.push(active.clone());
         }
     }
     let asks = unseen.iter().map(|active| Ask::get_metadata(JOBS, active.namespace(), active.name()));
     let answers = ctx.look_up_all(asks)?;
-    let mut gone = Vec::new();
     for (active, answer) in unseen.into_iter().zip(answers) {
         match answer {
             Ok(_) => {}

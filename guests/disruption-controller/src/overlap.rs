@@ -2,9 +2,11 @@
 //!
 //! As with kube-controller-manager it is a pod that comes or changes that is
 //! told of, not a budget that comes to pods at rest. What was seen of pods and
-//! budgets is kept as a hint; without it all such pods are told of.
+//! budgets is kept as a hint; without it all such pods are told of, but for those
+//! that a new budget has just come to.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use coxswain_sdk::hash::fnv32a;
 use coxswain_sdk::resource::PODS;
@@ -18,6 +20,8 @@ use crate::view::{Budget, Pod};
 const TOGETHER_MILLIS: u32 = 1000;
 /// How many pods are remembered, and so told of.
 const AT_MOST: usize = 1000;
+/// How long a budget is new.
+const NEW: Duration = Duration::from_secs(10);
 
 /// Tells of the pods of the namespace of the key that several budgets select.
 pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
@@ -40,10 +44,13 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
         }
     }
     let before = ctx.state().map(Seen::read);
+    let latest = budgets.iter().filter_map(|budget| budget.metadata.creation_timestamp).max();
+    let new = latest.filter(|at| *at + NEW > ctx.now());
     let mut seen = Seen { budgets: mark(&budgets), pods: BTreeMap::new() };
     for (name, pod) in several.iter().take(AT_MOST) {
         let (uid, version) = (fnv32a(pod.metadata.uid.as_bytes()), pod.reference().version);
-        if seen.is_news(before.as_ref(), uid, version) {
+        let was_there = new.is_some() && pod.metadata.creation_timestamp <= new;
+        if before.as_ref().map_or(!was_there, |before| seen.is_news(before, uid, version)) {
             let message = format!(
                 "Pod {:?}/{name:?} matches multiple PodDisruptionBudgets.  Chose {:?} arbitrarily.",
                 pod.metadata.namespace,
@@ -96,8 +103,7 @@ impl Seen {
 
     /// Whether a pod that several budgets select has come or changed. One that
     /// was not among them before may be there because of other budgets.
-    fn is_news(&self, before: Option<&Self>, uid: u32, version: u32) -> bool {
-        let Some(before) = before else { return true };
+    fn is_news(&self, before: &Self, uid: u32, version: u32) -> bool {
         match before.pods.get(&uid) {
             Some(known) => *known != version,
             None => before.budgets == self.budgets,
@@ -123,14 +129,13 @@ mod tests {
         let now = Seen { budgets: 2, pods: BTreeMap::new() };
         let before = |budgets| Seen { budgets, pods: BTreeMap::from([(7, 1)]) };
         for (before, uid, version, news) in [
-            (None, 7, 1, true),
-            (Some(before(2)), 7, 1, false),
-            (Some(before(2)), 7, 2, true),
-            (Some(before(2)), 8, 1, true),
-            (Some(before(1)), 8, 1, false),
-            (Some(before(1)), 7, 2, true),
+            (before(2), 7, 1, false),
+            (before(2), 7, 2, true),
+            (before(2), 8, 1, true),
+            (before(1), 8, 1, false),
+            (before(1), 7, 2, true),
         ] {
-            assert_eq!(now.is_news(before.as_ref(), uid, version), news, "{before:?} {uid} {version}");
+            assert_eq!(now.is_news(&before, uid, version), news, "{before:?} {uid} {version}");
         }
     }
 }

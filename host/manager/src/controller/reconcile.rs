@@ -15,7 +15,7 @@ use crate::{
     key::Key,
     limits::{Exceeded, LimitKind},
     metrics::Moment,
-    queue::{Finished, backoff},
+    queue::Finished,
     store::Reads,
     traces::{Span, attribute},
 };
@@ -123,7 +123,7 @@ impl Controller {
                     self.series.reconciled("plan", spent);
                     let mut settled =
                         self.carry_out(loaded, key, record, plan, &mut followers, term, timing).await;
-                    settled.finished.rest = backoff::after_work(spent);
+                    settled.finished.spent = spent;
                     return settled;
                 }
                 Ok(Outcome::Lookups(asks)) if asks.is_empty() => {
@@ -258,11 +258,12 @@ impl Controller {
         let forget = asks_nothing && record.results.is_empty() && !loaded.view.yields(key);
         let finished = Finished {
             failed: executed.failed,
+            advanced: executed.advanced,
             wrote: !executed.done.is_empty(),
             own_writes: executed.primary_version.into_iter().collect(),
             again_in,
             quiet,
-            rest: Duration::ZERO,
+            spent: Duration::ZERO,
             at_once: false,
             forget,
         };

@@ -98,6 +98,8 @@ pub struct Executed {
     pub no_op_writes: u32,
     /// Whether any action failed or has an unknown outcome.
     pub failed: bool,
+    /// Whether a step in which one failed changed something all the same.
+    pub advanced: bool,
     /// Why nothing was sent at all: the plan asks for what it may not.
     pub invalid: Option<String>,
     /// Whether that is so because of the operator's policy alone.

@@ -107,6 +107,8 @@ impl<'a> Run<'a> {
             Pace::SlowStart => 1,
         };
         let mut failed = false;
+        let changes = |executed: &Executed| executed.done.len() - executed.no_op_writes as usize;
+        let before = changes(executed);
         while !rest.is_empty() {
             if failed || executed.halted {
                 executed.results.extend(rest.iter().map(skipped));
@@ -117,6 +119,7 @@ impl<'a> Run<'a> {
             rest = later;
             batch = batch.saturating_mul(2);
         }
+        executed.advanced |= failed && changes(executed) > before;
         failed
     }
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 pub const BASE: Duration = Duration::from_millis(5);
 /// Longest wait after repeated failures, as client-go's default has it.
 pub const MAX: Duration = Duration::from_secs(1000);
-/// What is left of a wait, at most, once something that the key read changed.
-pub const CAP_AFTER_WAKE: Duration = Duration::from_secs(10);
+/// What is left of a wait, at most, once something else that the key read changed. With client-go nothing is left of it;
+/// then a key whose failing plans change what it reads never waits at all.
+pub const CAP_AFTER_WAKE: Duration = Duration::from_secs(1);
 /// Plans with writes and without a change of the key's own object that are
 /// free of any slowing. A scale-up by 10,000 in bursts of 500 needs 20.
 pub const FREE_WRITES: u32 = 30;
@@ -23,17 +24,6 @@ pub fn after_failures(failures: u32) -> Duration {
 /// The wait after `plans` plans with writes in a row.
 pub fn after_writes(plans: u32) -> Duration {
     doubled(plans.saturating_sub(FREE_WRITES), MAX_SLOWING)
-}
-
-/// How long a key rests after a reconcile that took so long to compute, so that one key never fills more than a small
-/// share of a processor: what comes meanwhile is taken together. Nothing of what a user does to the key's own object
-/// waits for it.
-pub fn after_work(spent: Duration) -> Duration {
-    /// Cheap reconciles cost less than a timer.
-    const FREE: Duration = Duration::from_micros(100);
-    const SHARE: u32 = 20;
-    const MAX_REST: Duration = Duration::from_millis(100);
-    if spent < FREE { Duration::ZERO } else { spent.saturating_mul(SHARE).min(MAX_REST) }
 }
 
 fn doubled(times: u32, max: Duration) -> Duration {
@@ -62,14 +52,6 @@ mod tests {
         ];
         for (failures, millis) in table {
             assert_eq!(after_failures(failures), Duration::from_millis(millis), "{failures} failures");
-        }
-    }
-
-    #[test]
-    fn only_long_work_is_followed_by_a_rest() {
-        let table = [(0, 0), (99, 0), (100, 2_000), (1_000, 20_000), (60_000, 100_000)];
-        for (spent, rest) in table {
-            assert_eq!(after_work(Duration::from_micros(spent)), Duration::from_micros(rest), "{spent} us");
         }
     }
 

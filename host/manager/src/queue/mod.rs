@@ -12,6 +12,7 @@ pub mod backoff;
 mod keys;
 mod measure;
 mod renumber;
+mod rests;
 mod schedule;
 
 use std::{
@@ -29,6 +30,7 @@ use crate::{
     traces::{self, Origin},
 };
 use measure::Measure;
+use rests::Rests;
 
 /// How soon a queued key is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,6 +68,8 @@ struct Entry {
     held: bool,
     /// Until when it waits after a failure (or is slowed); `due` is never later.
     backoff_until: Option<Instant>,
+    /// Until when it waits because it never comes to rest, at least.
+    slowed_until: Option<Instant>,
     /// Until when wakes that do not come from the own object are held back.
     quiet_until: Option<Instant>,
     /// Until when all wakes wait that tell of no foreign change to the own object.
@@ -92,6 +96,7 @@ impl Entry {
             due: None,
             held: false,
             backoff_until: None,
+            slowed_until: None,
             quiet_until: None,
             rest_until: None,
             failures: 0,
@@ -146,6 +151,7 @@ struct Inner {
     adds: u64,
     retries: u64,
     measure: Measure,
+    rests: Rests,
 }
 
 /// How a reconcile ended, for the queue.
@@ -153,6 +159,8 @@ struct Inner {
 pub struct Finished {
     /// It failed: wait for the backoff.
     pub failed: bool,
+    /// It came closer to what it wants before it failed, so it is not the same failure as before.
+    pub advanced: bool,
     /// The plan wrote something.
     pub wrote: bool,
     /// resourceVersions that our own writes gave to the key's own object.
@@ -161,8 +169,8 @@ pub struct Finished {
     pub again_in: Option<Duration>,
     /// Hold back wakes that do not come from the own object.
     pub quiet: Duration,
-    /// Hold back all wakes that tell of no foreign change to the own object.
-    pub rest: Duration,
+    /// What it took to compute.
+    pub spent: Duration,
     /// Reconcile again at once (a swap came in between).
     pub at_once: bool,
     /// Nothing is to be remembered of the key.
@@ -278,9 +286,10 @@ impl Queue {
             entry.writing_plans = 0;
         }
         entry.quiet_until = (!finished.quiet.is_zero()).then(|| now + finished.quiet);
-        entry.rest_until = (!finished.rest.is_zero()).then(|| now + finished.rest);
+        let rest = inner.rests.after(key, finished.spent, now);
+        entry.rest_until = (!rest.is_zero()).then(|| now + rest);
         if finished.failed {
-            entry.failures = entry.failures.saturating_add(1);
+            entry.failures = if finished.advanced { 1 } else { entry.failures.saturating_add(1) };
             inner.retries += 1;
             inner.measure.retried(key);
         } else {
@@ -291,10 +300,10 @@ impl Queue {
         } else if !finished.failed {
             entry.writing_plans = 0;
         }
-        let wait = backoff::after_failures(entry.failures).max(backoff::after_writes(entry.writing_plans));
-        if !wait.is_zero() {
-            entry.backoff_until = Some(now + wait);
-        }
+        let slowing = backoff::after_writes(entry.writing_plans);
+        let wait = backoff::after_failures(entry.failures).max(slowing);
+        entry.slowed_until = (!slowing.is_zero()).then(|| now + slowing);
+        entry.backoff_until = (!wait.is_zero()).then(|| now + wait);
         if finished.failed {
             entry.due = entry.backoff_until;
         }

@@ -49,12 +49,18 @@ impl Inner {
             self.enqueue(key, Priority::Normal, now);
             return;
         }
+        let from_elsewhere = matches!(cause, Cause::Read | Cause::Bulk);
         let mut at = now;
         if backing_off {
             let until = entry.backoff_until.unwrap_or(now);
-            at = until.min(now + backoff::CAP_AFTER_WAKE);
+            let capped = now + backoff::CAP_AFTER_WAKE;
+            // That our own write is seen is no reason to hope for more.
+            at = if from_elsewhere {
+                until.min(entry.slowed_until.map_or(capped, |slowed| slowed.max(capped)))
+            } else {
+                until
+            };
         }
-        let from_elsewhere = matches!(cause, Cause::Read | Cause::Bulk);
         if let (true, Some(quiet)) = (from_elsewhere, entry.quiet_until) {
             at = at.max(quiet);
         }

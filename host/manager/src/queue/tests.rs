@@ -77,7 +77,22 @@ async fn failures_back_off_and_other_wakes_only_cap_the_wait() {
     let start = Instant::now();
     queue.wake(&key("a"), Cause::Read);
     queue.take().await.unwrap();
-    assert_eq!(start.elapsed(), backoff::CAP_AFTER_WAKE, "40 s of backoff, capped at 10 s");
+    assert_eq!(start.elapsed(), backoff::CAP_AFTER_WAKE, "40 s of backoff, capped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_after_some_progress_starts_the_backoff_over() {
+    let queue = queue();
+    queue.wake(&key("a"), Cause::Read);
+    let mut waits = Vec::new();
+    for advanced in [false, false, false, true, false] {
+        let taken = queue.take().await.unwrap();
+        waits.push(queue.inner.lock().entries[&taken].failures);
+        queue.give_back(&taken, Finished { failed: true, advanced, ..Finished::default() });
+    }
+    let last = queue.take().await.unwrap();
+    waits.push(queue.inner.lock().entries[&last].failures);
+    assert_eq!(waits, [0, 1, 2, 3, 1, 2]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,8 +136,8 @@ async fn quiet_holds_back_what_does_not_come_from_the_own_object() {
 #[tokio::test(start_paused = true)]
 async fn a_rest_takes_wakes_together_and_never_holds_back_what_a_user_does() {
     let queue = queue();
-    let rest = Duration::from_millis(50);
-    let finished = Finished { rest, own_writes: vec![7], ..Finished::default() };
+    let (spent, rest) = (Duration::from_micros(22_500), Duration::from_millis(50));
+    let finished = Finished { spent, own_writes: vec![7], ..Finished::default() };
     queue.wake(&key("a"), Cause::Read);
     let taken = queue.take().await.unwrap();
     queue.give_back(&taken, finished.clone());

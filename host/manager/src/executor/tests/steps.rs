@@ -113,6 +113,18 @@ async fn slow_start_doubles_and_stops() {
         [("n4!", "failed"), ("n7!", "skipped"), ("n8!", "skipped"), ("n9!", "skipped")]
     );
     assert_eq!(executed.done.len(), 6);
+    assert!(executed.advanced);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_step_that_failed_can_have_advanced() {
+    let kit =
+        Kit::new(|asked| if asked.path.ends_with("/bad") { refuse(403, "Forbidden") } else { ok(json!({})) });
+    let bad = || Step { on_failure: OnFailure::GoOn, ..step(vec![kit.action("bad", delete())]) };
+    let executed = kit.run(vec![bad(), step(vec![kit.action("good", delete())])]).await;
+    assert!(executed.failed && !executed.advanced, "what else was done tells nothing of the failure");
+    let both = vec![kit.action("bad", delete()), kit.action("good", delete())];
+    assert!(kit.run(vec![step(both)]).await.advanced);
 }
 
 #[tokio::test(start_paused = true)]
