@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the example controllers of the languages whose tools are there, and plays
 # the scenarios with each. What is skipped is said, with the reason.
-# The first run installs tools: a minute for Python, several for Go.
+# The first run installs tools for Python, which takes a minute.
 #
 # Usage: build.sh TARGET-DIRECTORY [rust] [python] [go]
 set -euo pipefail
@@ -16,18 +16,9 @@ tools=$target/tools
 mkdir -p "$out" "$tools"
 
 componentize_py=0.25.1
-wit_bindgen=0.61.1
-wasm_tools=1.263.0
 
 skip() {
   echo "skipped $1: $2"
-}
-
-# cargo_tool PACKAGE VERSION PROGRAM FEATURES: installs a program below the target directory.
-cargo_tool() {
-  "$tools/bin/$3" --version 2> /dev/null | grep -qF " $2" && return
-  echo "installing $1 $2 in $tools; it is compiled, which may take some minutes"
-  cargo install --quiet --root "$tools" --locked --no-default-features --features "$4" "$1@$2"
 }
 
 # What a language needs besides its own toolchain.
@@ -58,12 +49,12 @@ build_python() {
 }
 
 tools_go() {
-  cargo_tool wit-bindgen-cli "$wit_bindgen" wit-bindgen go &&
-    cargo_tool wasm-tools "$wasm_tools" wasm-tools component
+  # The one module that the bindings need.
+  (cd guests/examples/go && go mod download)
 }
 
 build_go() {
-  TOOLS=$(realpath "$tools")/bin guests/examples/go/build.sh "$out/website-controller-go.wasm" "$target/examples/go"
+  "$target/release/xtask" go "$out/website-controller-go.wasm" "$out/go"
 }
 
 failed=0

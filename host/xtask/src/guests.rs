@@ -156,7 +156,7 @@ fn componentize(core: &Path, component: &Path, size_goal: Option<usize>) -> Resu
 }
 
 /// Replaces a file, so that nobody sees a part of it.
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     let dir = path.parent().context("a file without a directory")?;
     fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
     let new = path.with_extension(format!("wasm.{}.new", std::process::id()));

@@ -4,6 +4,7 @@
 //! Invariant: what is there is whole and built by the workspace's own compiler.
 
 mod apt;
+mod go;
 mod guests;
 mod standard_library;
 mod toolchain;
@@ -22,7 +23,11 @@ usage: cargo run --release -p xtask -- guests [--test-guests] [--std WHERE] [NAM
     --std WHERE    takes Rust's standard library for WebAssembly from
                    installed, rustup, source, debian or debian-web; without it the first
                    of these that works
-    NAME           only these crates; examples are built only so, to target/examples";
+    NAME           only these crates; examples are built only so, to target/examples
+
+       cargo run --release -p xtask -- go FILE DIRECTORY
+
+  go             builds the example in Go to FILE; DIRECTORY is for what comes in between";
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1).collect()) {
@@ -37,6 +42,7 @@ fn main() -> ExitCode {
 fn run(arguments: Vec<String>) -> Result<()> {
     let Some((task, rest)) = arguments.split_first() else { bail!("no task given\n\n{USAGE}") };
     match task.as_str() {
+        "go" => go::run(rest, &workspace_root()?),
         "guests" => guests::run(&guests::Arguments::parse(rest)?, &workspace_root()?),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
