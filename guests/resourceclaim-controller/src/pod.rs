@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use coxswain_sdk::claim_template::ClaimTemplate;
 use coxswain_sdk::contract::PatchKind;
-use coxswain_sdk::resource::{PODS, RESOURCE_CLAIMS};
+use coxswain_sdk::resource::{PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS};
 use coxswain_sdk::resource_claims::Named;
-use coxswain_sdk::{About, Action, Ctx, Object, OwnerReference, Plan, Query, Result};
+use coxswain_sdk::{About, Action, Ask, Ctx, Object, OwnerReference, Plan, Query, Result};
 use serde_json::{Value, json};
 
 use crate::measures;
@@ -103,7 +104,7 @@ fn make(ctx: &Ctx<'_>, pod: &Pod, pod_claim: &PodClaim) -> Result<Made> {
     if let Some(claim) = found.next() {
         return Ok(Made::Found(claim.metadata.name.clone()));
     }
-    let Some(object) = ctx.get::<Template>(&meta.namespace, template)? else {
+    let Some(spec) = template_spec(ctx, &meta.namespace, template)? else {
         return Ok(Made::Trouble(format!(
             "resource claim template {template:?}: resourceclaimtemplate.resource.k8s.io {template:?} not found"
         )));
@@ -111,11 +112,21 @@ fn make(ctx: &Ctx<'_>, pod: &Pod, pod_claim: &PodClaim) -> Result<Made> {
     let mut owner = OwnerReference::controller(PODS, &meta.name, &meta.uid);
     // The pod may be gone before the claim is.
     owner.block_owner_deletion = None;
-    let mut claim = object.spec.claim(RESOURCE_CLAIMS, &meta.namespace, owner);
+    let mut claim = spec.claim(RESOURCE_CLAIMS, &meta.namespace, owner);
     claim.metadata.generate_name = Some(prefix(&meta.name, &pod_claim.name));
     claim.metadata.annotations.insert(MADE_FOR.to_owned(), pod_claim.name.clone());
     let create = Action::create(RESOURCE_CLAIMS, &meta.namespace, "", &claim)?;
-    Ok(Made::Create(create, object.spec.spec()?))
+    Ok(Made::Create(create, spec.spec()?))
+}
+
+/// What claims are made of. A pod can be seen before the template that was made before it, so the API server is asked
+/// before it is called missing.
+fn template_spec(ctx: &Ctx<'_>, namespace: &str, name: &str) -> Result<Option<ClaimTemplate>> {
+    if let Some(template) = ctx.get::<Template>(namespace, name)? {
+        return Ok(Some(template.spec.clone()));
+    }
+    let live = ctx.find_live::<Template>(Ask::get(RESOURCE_CLAIM_TEMPLATES, namespace, name))?;
+    Ok(live.map(|template| template.spec))
 }
 
 /// Reserves claims for a pod that somebody else than the scheduler has bound to

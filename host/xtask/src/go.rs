@@ -3,11 +3,7 @@
 //! In: `guests/examples/go`, the contract, `go` on the path. Out: one component, replaced by rename. Kept: the
 //! component imports the contract alone; an adapter of the example's stands in for WASI.
 
-use std::{
-    fs,
-    path::Path,
-    process::Command,
-};
+use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, bail, ensure};
 use wit_bindgen_core::{Files, wit_parser::Resolve};
