@@ -390,14 +390,27 @@ impl Strategy for Custom {
 
     fn set_scale(&self, kind: &Kind, object: &mut Value, scale: &Value) -> Result<(), Status> {
         let Some(paths) = &self.scale else { return Err(kind.not_found("")) };
-        let mut place = object;
-        for key in paths.desired.split('.') {
-            if !place.is_object() {
-                *place = json!({});
-            }
-            place = &mut place[key];
-        }
-        *place = int(&scale["spec"], "replicas").into();
+        put(object, &paths.desired, int(&scale["spec"], "replicas"));
         Ok(())
     }
+
+    fn present_scale(&self, kind: &Kind, object: &Value) -> Result<Value, Status> {
+        let mut object = object.clone();
+        if let Some(paths) = self.scale.as_ref().filter(|paths| !at(&object, &paths.desired).is_i64()) {
+            put(&mut object, &paths.desired, 0);
+        }
+        self.scale(kind, &object)
+    }
+}
+
+/// Puts a number at a path of names, with all that is missing on the way.
+fn put(object: &mut Value, path: &str, number: i64) {
+    let mut place = object;
+    for key in path.split('.') {
+        if !place.is_object() {
+            *place = json!({});
+        }
+        place = &mut place[key];
+    }
+    *place = number.into();
 }

@@ -90,6 +90,13 @@ fn type_fits(schema: &Value, value: &Value, path: &str, out: &mut Vec<FieldError
             );
             out.push(FieldError::raw(FieldReason::Invalid, "<nil>", message));
         }
+        None if !fits && wanted == "integer" && actual == "number" => {
+            wrong_type(path, wanted, actual, out);
+            let message = format!(
+                "Invalid value: \"\": Checked value must be of type integer (default format) in {path}"
+            );
+            out.push(FieldError::raw(FieldReason::Invalid, "<nil>", message));
+        }
         _ if !fits => wrong_type(path, wanted, actual, out),
         _ => {}
     }

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::names::{self, NameRule};
 use super::spec::{Generation, Spec};
 use super::value::{child, copy, fill, flag, items, set, text};
+use crate::crd::unrecognized_formats;
 use crate::status::FieldError;
 use crate::table::{Column, Columns, NAME};
 
@@ -11,6 +13,13 @@ pub(super) fn spec() -> Spec {
     const COLUMNS: &[Column] = &[NAME, Column { name: "Created At", ty: "date", format: "", priority: 0 }];
     Spec {
         core_finalizers: false,
+        name: NameRule::Own(name_rule),
+        warnings: |old, new| {
+            let known = old.map(|old| unrecognized_formats(&old["spec"])).unwrap_or_default();
+            let found =
+                unrecognized_formats(&new["spec"]).into_iter().filter(|format| !known.contains(format));
+            found.map(|format| format!("unrecognized format {format:?}")).collect()
+        },
         generation: Generation::Spec,
         unconditional: false,
         default: |object| {
@@ -21,7 +30,9 @@ pub(super) fn spec() -> Spec {
                 fill(names, "singular", kind.to_lowercase());
                 fill(names, "listKind", format!("{kind}List"));
             }
-            fill(child(spec, "conversion"), "strategy", "None");
+            if spec["conversion"].is_null() {
+                set(spec, "conversion", json!({"strategy": "None"}));
+            }
             let hook = &spec["conversion"]["webhook"]["clientConfig"]["service"];
             if hook.is_object() {
                 fill(&mut spec["conversion"]["webhook"]["clientConfig"]["service"], "port", 443);
@@ -108,16 +119,19 @@ fn approval(out: &mut Vec<FieldError>, object: &Value) {
     }
 }
 
+/// A definition is called after what it defines.
+fn name_rule(object: &Value, name: &str) -> Vec<String> {
+    let spec = &object["spec"];
+    let mut out = names::subdomain(name);
+    if name != format!("{}.{}", text(&spec["names"], "plural"), text(spec, "group")) {
+        out.push("must be spec.names.plural+\".\"+spec.group".into());
+    }
+    out
+}
+
 fn validate(object: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     let spec = &object["spec"];
-    let (group, plural) = (text(spec, "group"), text(&spec["names"], "plural"));
-    let name = text(&object["metadata"], "name");
-    let new = text(&object["metadata"], "resourceVersion").is_empty();
-    if new && name != format!("{plural}.{group}") {
-        let detail = "must be spec.names.plural+\".\"+spec.group";
-        out.push(FieldError::invalid("metadata.name", &json!(name), detail));
-    }
     out.extend(crate::crd::check_definition(spec));
     stored_versions(&mut out, object);
     approval(&mut out, object);

@@ -258,6 +258,10 @@ impl ListOptions {
             ));
         }
         if matching.is_empty() {
+            // Without a version the initial events are sent as if they were asked for.
+            if self.send_initial_events.is_none() && matches!(self.resource_version.as_str(), "" | "0") {
+                self.check_no_continue(errors);
+            }
             return;
         }
         if self.send_initial_events.is_none() {

@@ -420,6 +420,11 @@ pub trait Strategy: Send + Sync {
         None
     }
 
+    /// The scale that a change of it starts from: an object may say nothing of its replicas yet.
+    fn present_scale(&self, kind: &Kind, object: &Value) -> Result<Value, Status> {
+        self.scale(kind, object)
+    }
+
     /// The `Scale` of an object, complete with kind and apiVersion.
     fn scale(&self, kind: &Kind, _object: &Value) -> Result<Value, Status> {
         Err(kind.not_found(""))

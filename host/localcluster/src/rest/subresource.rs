@@ -124,7 +124,7 @@ impl Rest {
         let kind = &call.kind;
         let warnings = std::cell::RefCell::new(Vec::new());
         let edit = |object: &mut Value| {
-            let mut present = kind.strategy.scale(kind, object)?;
+            let mut present = kind.strategy.present_scale(kind, object)?;
             if call.write.applies {
                 present["metadata"]["managedFields"] = patch::managed::owners_of_scale(kind, object).into();
             }
