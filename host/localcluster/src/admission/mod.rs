@@ -5,6 +5,7 @@
 
 mod eviction;
 mod limits;
+mod pod_security;
 mod pods;
 mod quota;
 mod quota_scopes;
@@ -79,6 +80,8 @@ pub fn validate_create(ctx: &Ctx<'_>, kind: &Kind, object: &Value) -> Result<(),
     limits::check(ctx, kind, object)?;
     if is(kind, "", "pods") {
         pods::overhead(ctx, kind, object)?;
+    } else if is(kind, "", "namespaces") {
+        pod_security::labels(kind, None, object)?;
     }
     if is(kind, "scheduling.k8s.io", "priorityclasses") {
         pods::one_default(ctx, kind, object)?;
@@ -120,6 +123,8 @@ pub fn validate_update(
 ) -> Result<(), Status> {
     if sub == "resize" && is(kind, "", "pods") {
         limits::check(ctx, kind, new)?;
+    } else if sub.is_empty() && is(kind, "", "namespaces") {
+        pod_security::labels(kind, Some(old), new)?;
     }
     if is(kind, "scheduling.k8s.io", "priorityclasses") {
         pods::one_default(ctx, kind, new)?;

@@ -33,6 +33,7 @@ pub(super) fn spec() -> Spec {
     Spec {
         generation: Generation::Spec,
         returns_deleted: true,
+        revalidates: true,
         default: pod_defaults::pod,
         create: |ctx, object| {
             if int(&object["spec"], "terminationGracePeriodSeconds") < 0 {

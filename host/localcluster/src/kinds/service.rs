@@ -149,6 +149,12 @@ fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
     if balanced(before) && balanced(after) && before[key] != after[key] {
         out.push(FieldError::invalid("spec.loadBalancerClass", &after[key], "may not change once set"));
     }
+    super::service_validation::balancer_class(&mut out, after);
+    let checked = |spec: &Value| balanced(spec) && text(spec, "externalTrafficPolicy") == "Local";
+    let key = "healthCheckNodePort";
+    if checked(before) && checked(after) && before[key] != after[key] {
+        out.push(FieldError::forbidden("spec.healthCheckNodePort", "field is immutable"));
+    }
     out
 }
 

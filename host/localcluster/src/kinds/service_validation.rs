@@ -14,6 +14,8 @@ use super::value::{empty, entries, int, items, text};
 use super::volume_sources::known;
 use crate::status::{FieldError, FieldReason};
 
+const ONLY: &str = "may only be used when `type` is 'LoadBalancer'";
+
 const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 
 pub(super) fn validate(object: &Value) -> Vec<FieldError> {
@@ -201,7 +203,6 @@ fn repeated_ports(out: &mut Vec<FieldError>, spec: &Value) {
 }
 
 fn balancer_fields(out: &mut Vec<FieldError>, object: &Value) {
-    const ONLY: &str = "may only be used when `type` is 'LoadBalancer'";
     let spec = &object["spec"];
     let balanced = text(spec, "type") == "LoadBalancer";
     let ranges = items(spec, "loadBalancerSourceRanges");
@@ -227,8 +228,13 @@ fn balancer_fields(out: &mut Vec<FieldError>, object: &Value) {
     if !spec["allocateLoadBalancerNodePorts"].is_null() && !balanced {
         out.push(FieldError::forbidden("spec.allocateLoadBalancerNodePorts", ONLY));
     }
+    balancer_class(out, spec);
+}
+
+/// `loadBalancerClass`, which changes are checked for once more.
+pub(super) fn balancer_class(out: &mut Vec<FieldError>, spec: &Value) {
     let class = &spec["loadBalancerClass"];
-    if !class.is_null() && !balanced {
+    if !class.is_null() && text(spec, "type") != "LoadBalancer" {
         out.push(FieldError::forbidden("spec.loadBalancerClass", ONLY));
     } else if let Some(name) = class.as_str() {
         invalid_all(out, "spec.loadBalancerClass", class, names::qualified_name(name));
