@@ -6,17 +6,24 @@
 use coxswain_sdk::contract::{Measure, Occasion};
 use coxswain_sdk::{Declaration, Plan};
 
+use crate::indexes::Indexes;
 use crate::manage::Work;
 use crate::status::Outlook;
+use crate::tally::Tally;
+use crate::track::clamped;
 use crate::view::Job;
 
 const SYNC_SECONDS: &str = "job_controller_job_sync_duration_seconds";
 const SYNCS: &str = "job_controller_job_syncs_total";
 const FINISHED: &str = "job_controller_jobs_finished_total";
 const PODS_FINISHED: &str = "job_controller_job_pods_finished_total";
+const INDEXES_FINISHED: &str = "job_controller_job_finished_indexes_total";
+const PODS_CREATED: &str = "job_controller_job_pods_creation_total";
 
 /// Tag of the write that the counts go with.
 const STATUS: &str = "status";
+/// Tag of the writes that make pods.
+pub const CREATE: &str = "create";
 
 /// Declares the metrics.
 pub fn declare(declaration: Declaration) -> Declaration {
@@ -31,6 +38,16 @@ pub fn declare(declaration: Declaration) -> Declaration {
             PODS_FINISHED,
             &["completion_mode", "result"],
             "[STABLE] The number of finished Pods that are fully tracked",
+        )
+        .counter(
+            INDEXES_FINISHED,
+            &["status", "backoffLimit"],
+            "[ALPHA] The number of finished indexes. Possible values for the status label are: \"succeeded\", \"failed\". Possible values for the backoffLimit label are: \"perIndex\" and \"global\"",
+        )
+        .counter(
+            PODS_CREATED,
+            &["reason", "status"],
+            "[ALPHA] The number of Pods created by the Job controller labelled with a reason for the Pod creation. This metric also distinguishes between Pods created using different PodReplacementPolicy settings. Possible values of the \"reason\" label are: \"new\", \"recreate_terminating_or_failed\", \"recreate_failed\". Possible values of the \"status\" label are: \"succeeded\", \"failed\".",
         )
 }
 
@@ -54,8 +71,27 @@ pub fn sync(plan: &mut Plan, job: &Job, work: &Work<'_>) {
     }
 }
 
+/// Counts pods that are made, and those that the last plan could not make.
+pub fn creations(plan: &mut Plan, job: &Job, tally: &Tally<'_>, work: &Work<'_>, refused: usize) {
+    let only_failed = job.spec.pod_replacement_policy.as_deref() == Some("Failed");
+    let reason = if tally.failed > 0 && only_failed {
+        "recreate_failed"
+    } else if tally.failed > 0 || tally.terminating > 0 {
+        "recreate_terminating_or_failed"
+    } else {
+        "new"
+    };
+    if refused > 0 {
+        plan.measure(PODS_CREATED, &[reason, "failed"], refused as f64);
+    }
+    if !work.create.is_empty() {
+        let each = Occasion::Each(CREATE.to_owned());
+        plan.measure_if(each, PODS_CREATED, &[reason, "succeeded"], Measure::Number(1.0));
+    }
+}
+
 /// Counts what a write of the status makes true.
-pub fn status(plan: &mut Plan, job: &Job, outlook: &Outlook<'_>) {
+pub fn status(plan: &mut Plan, job: &Job, tally: &Tally<'_>, outlook: &Outlook<'_>) {
     let mut count = |metric: &str, labels: &[&str], number: i32| {
         if number > 0 {
             let number = Measure::Number(number.into());
@@ -65,6 +101,19 @@ pub fn status(plan: &mut Plan, job: &Job, outlook: &Outlook<'_>) {
     let (before, after) = (&job.status, &outlook.after);
     count(PODS_FINISHED, &[mode(job), "succeeded"], after.succeeded - before.succeeded);
     count(PODS_FINISHED, &[mode(job), "failed"], after.failed - before.failed);
+    if job.is_indexed() {
+        let per_index = job.backoff_limit_per_index().is_some();
+        let limit = if per_index { "perIndex" } else { "global" };
+        let failed_before =
+            Indexes::parse(before.failed_indexes.as_deref().unwrap_or_default(), job.completions());
+        let finished = [
+            ("succeeded", tally.completed.total() - tally.completed_before.total()),
+            ("failed", tally.failed_indexes_total() - failed_before.total()),
+        ];
+        for (result, number) in finished {
+            count(INDEXES_FINISHED, &[result, limit], clamped(number));
+        }
+    }
     if let Some(verdict) = &outlook.end {
         let result = if verdict.success { "succeeded" } else { "failed" };
         count(FINISHED, &[mode(job), result, &verdict.reason], 1);

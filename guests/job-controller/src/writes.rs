@@ -9,6 +9,7 @@ use coxswain_sdk::{About, Action, Object, Result, Step, pod};
 
 use crate::make::creations;
 use crate::manage::Work;
+use crate::measures::CREATE;
 use crate::orphans::untrack;
 use crate::status::Outlook;
 use crate::tally::Tally;
@@ -19,7 +20,7 @@ use crate::view::{Job, JobStatus};
 /// has ended, which counts it.
 pub fn of_pods(job: &Job, tally: &Tally<'_>, about: &About, work: &Work<'_>) -> Result<[Step; 3]> {
     let created = |create: Action| {
-        create.tag("create").on_success(about.normal("SuccessfulCreate", "Created pod: {name}"))
+        create.tag(CREATE).on_success(about.normal("SuccessfulCreate", "Created pod: {name}"))
     };
     let create = creations(job, tally, &work.create)?.into_iter().map(created);
     let uncounted = work.delete.iter().filter(|pod| !work.counts && pod.is_tracked());

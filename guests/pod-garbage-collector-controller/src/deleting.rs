@@ -30,7 +30,8 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     if due > ctx.now() {
         plan.come_back(due);
     } else {
-        remove(&mut plan, [&*pod], None, ctx.now());
+        let reason = if node.is_empty() { "unscheduled" } else { "out-of-service" };
+        remove(&mut plan, [&*pod], reason, None, ctx.now());
     }
     Ok(plan)
 }

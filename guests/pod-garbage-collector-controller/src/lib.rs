@@ -47,7 +47,7 @@ pub struct PodGarbageCollector;
 impl Controller for PodGarbageCollector {
     fn declare() -> Declaration {
         let help = "how many ended pods may exist before the oldest are deleted; 0 or less: any number";
-        Declaration::new("pod-garbage-collector-controller")
+        let declaration = Declaration::new("pod-garbage-collector-controller")
             .alias("podgc")
             .version(env!("CARGO_PKG_VERSION"))
             .service_account("pod-garbage-collector")
@@ -63,7 +63,8 @@ impl Controller for PodGarbageCollector {
             .write(PODS, "", &["delete"])
             .write(PODS, "status", &["patch"])
             .lookup_get(NODES, "")
-            .option(THRESHOLD, OptionKind::Integer, "12500", help)
+            .option(THRESHOLD, OptionKind::Integer, "12500", help);
+        removal::declare(declaration)
     }
 
     fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {

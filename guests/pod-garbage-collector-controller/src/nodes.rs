@@ -37,7 +37,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
         // The cache will show it, or it will be gone again.
         return Ok(wait(ctx));
     }
-    remove(&mut plan, pods.iter().map(|pod| &**pod), Some(NODE_GONE), ctx.now());
+    remove(&mut plan, pods.iter().map(|pod| &**pod), "orphaned", Some(NODE_GONE), ctx.now());
     Ok(plan)
 }
 

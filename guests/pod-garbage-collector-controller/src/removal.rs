@@ -1,8 +1,10 @@
 //! Removing a pod: marked Failed first, deleted once that shows.
 
-use coxswain_sdk::contract::PatchKind;
+use std::collections::BTreeSet;
+
+use coxswain_sdk::contract::{Measure, Occasion, PatchKind};
 use coxswain_sdk::resource::PODS;
-use coxswain_sdk::{Action, Plan, Step, Time, condition};
+use coxswain_sdk::{Action, Declaration, Plan, Step, Time, condition};
 use serde_json::{Value, json};
 
 use crate::view::Pod;
@@ -21,15 +23,19 @@ pub fn is_due(pod: &Pod) -> bool {
     !pod.has_ended() || !pod.is_held()
 }
 
-/// Adds what is to be done next about each of these pods. One that fails does
-/// not hold up the others.
+/// Adds what is to be done next about each of these pods, which go for the reason
+/// that is counted. One that fails does not hold up the others.
 pub fn remove<'a>(
     plan: &mut Plan,
     pods: impl IntoIterator<Item = &'a Pod>,
+    reason: &str,
     disruption: Option<Disruption>,
     now: Time,
 ) {
-    let next = |pod: &Pod| {
+    // What fails is counted by namespace, and so is what does not.
+    let mut namespaces = BTreeSet::new();
+    let next = |pod: &'a Pod| {
+        namespaces.insert(pod.metadata.namespace.as_str());
         if !pod.has_ended() {
             Some(mark_failed(pod, disruption, now))
         } else if !pod.is_held() {
@@ -39,11 +45,55 @@ pub fn remove<'a>(
         }
     };
     plan.then(Step::new(pods.into_iter().filter_map(next)).or_go_on());
+    for namespace in namespaces {
+        measure(plan, namespace, reason);
+    }
+}
+
+const DELETED: &str = "pod_gc_collector_force_delete_pods_total";
+const ERRORS: &str = "pod_gc_collector_force_delete_pod_errors_total";
+
+/// Declares what is measured of removals, under kube-controller-manager's names.
+pub fn declare(declaration: Declaration) -> Declaration {
+    let labels = ["namespace", "reason"];
+    declaration
+        .counter(
+            DELETED,
+            &labels,
+            "[ALPHA] Number of pods that are being forcefully deleted since the Pod GC Controller started.",
+        )
+        .counter(
+            ERRORS,
+            &labels,
+            "[ALPHA] Number of errors encountered when forcefully deleting the pods since the Pod GC Controller started.",
+        )
+}
+
+/// Counts the removals in a namespace: each that is done, and that some were not.
+fn measure(plan: &mut Plan, namespace: &str, reason: &str) {
+    let labels = [namespace, reason];
+    let (delete, mark) = (tag(DELETE, namespace), tag(MARK, namespace));
+    let refused = [&delete, &mark].map(|tag| Occasion::Refused(tag.clone()));
+    plan.measure_if(Occasion::Each(delete), DELETED, &labels, Measure::Number(1.0));
+    for refused in refused {
+        plan.measure_if(refused.clone(), DELETED, &labels, Measure::Number(1.0));
+        plan.measure_if(refused, ERRORS, &labels, Measure::Number(1.0));
+    }
+}
+
+const DELETE: &str = "delete in ";
+const MARK: &str = "mark as failed in ";
+
+fn tag(what: &str, namespace: &str) -> String {
+    [what, namespace].concat()
 }
 
 fn delete(pod: &Pod) -> Action {
     let meta = &pod.metadata;
-    Action::delete(PODS, &meta.namespace, &meta.name).grace_seconds(0).uid(&meta.uid).tag("delete")
+    Action::delete(PODS, &meta.namespace, &meta.name)
+        .grace_seconds(0)
+        .uid(&meta.uid)
+        .tag(&tag(DELETE, &meta.namespace))
 }
 
 /// A plain strategic patch: it works on pods whose spec no apply could own, such
@@ -59,7 +109,7 @@ fn mark_failed(pod: &Pod, disruption: Option<Disruption>, now: Time) -> Action {
     Action::patch(PODS, &meta.namespace, &meta.name, PatchKind::Strategic, &body)
         .subresource("status")
         .uid(&meta.uid)
-        .tag("mark as failed")
+        .tag(&tag(MARK, &meta.namespace))
 }
 
 const KIND: &str = "DisruptionTarget";

@@ -33,7 +33,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     let mut pods: Vec<Object<Pod>> = ctx.read_refs(refs)?;
     sort_by(&mut pods, |a, b| rank(a).cmp(&rank(b)));
     let mut going = pods.iter().take(excess).map(|pod| &**pod).filter(|pod| is_due(pod)).peekable();
-    remove(&mut plan, going.by_ref().take(AT_ONCE), None, ctx.now());
+    remove(&mut plan, going.by_ref().take(AT_ONCE), "terminated", None, ctx.now());
     if going.peek().is_some() {
         plan.come_back(ctx.now());
     } else {
