@@ -13,7 +13,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
-        mpsc::{Receiver, RecvTimeoutError},
+        mpsc::{Receiver, TryRecvError},
     },
     time::Duration,
 };
@@ -36,9 +36,11 @@ use crate::contract::{Manifest, ObjectRef, Outcome, Query, ResourceInfo};
 
 /// Uncompressed bytes that may gather before they are handed to the system.
 const BATCH: usize = 256 << 10;
-/// How long what was written may wait for that. A block for each reconcile would
-/// cost more than all else.
+/// How long at most what was written may wait for that, and at least while more comes. A block for each reconcile
+/// would cost more than all else.
 const HANDED_OVER: Duration = Duration::from_millis(50);
+/// How long the writer sleeps before it looks for more, and how long what comes alone waits.
+const LOOKED_AGAIN: Duration = Duration::from_millis(10);
 /// A list shorter than this stands where it was read.
 const SHORT_LIST: usize = 8;
 /// Refs of lists that are remembered for later ones to refer to.
@@ -73,6 +75,8 @@ struct Segment {
     out: GzEncoder<Counted>,
     bytes: Arc<AtomicU64>,
     unflushed: usize,
+    /// The line being written; its room serves for the next one.
+    text: Vec<u8>,
     modules: HashSet<u32>,
     resources: HashSet<u32>,
     numbers: HashMap<u32, Vec<u32>>,
@@ -124,26 +128,33 @@ impl Writer {
 
     /// Writes until told to stop.
     pub(super) fn run(mut self, messages: Receiver<Message>) {
-        // When what was written is handed over, so that a kill loses none of it.
-        let mut due: Option<Instant> = None;
-        loop {
-            let next = match due {
-                None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(due) => messages.recv_timeout(due.saturating_duration_since(Instant::now())),
-            };
-            match next {
-                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => break,
-                Ok(message) => {
-                    let size = message.size();
-                    self.take(message);
-                    self.shared.pending.fetch_sub(size, Ordering::AcqRel);
-                    due.get_or_insert_with(|| Instant::now() + HANDED_OVER);
+        // Whoever sends wakes a writer that waits, which costs a reconcile more than its notes do. So it waits only
+        // while nothing is to be written at all, and else looks again after a while.
+        let mut handed_over = Instant::now();
+        while let Ok(first) = messages.recv() {
+            let due = (Instant::now() + LOOKED_AGAIN).max(handed_over + HANDED_OVER);
+            let mut next = Some(first);
+            let ended = loop {
+                match next.take().map_or_else(|| messages.try_recv(), Ok) {
+                    Ok(Message::Stop) | Err(TryRecvError::Disconnected) => break true,
+                    Ok(message) => {
+                        let size = message.size();
+                        self.take(message);
+                        self.shared.pending.fetch_sub(size, Ordering::AcqRel);
+                    }
+                    Err(TryRecvError::Empty) => {
+                        let left = due.saturating_duration_since(Instant::now());
+                        std::thread::sleep(left.min(LOOKED_AGAIN));
+                    }
                 }
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-            if due.is_some_and(|due| Instant::now() >= due) {
-                due = None;
-                self.flush();
+                if Instant::now() >= due {
+                    break false;
+                }
+            };
+            self.flush();
+            handed_over = Instant::now();
+            if ended {
+                break;
             }
         }
         self.drop_line();
@@ -259,6 +270,7 @@ impl Writer {
             out,
             bytes,
             unflushed: 0,
+            text: Vec::new(),
             modules: HashSet::new(),
             resources: HashSet::new(),
             numbers: HashMap::new(),
@@ -398,10 +410,11 @@ impl Writer {
 
 impl Segment {
     fn line(&mut self, line: &impl Serialize) -> std::io::Result<()> {
-        let mut text = serde_json::to_vec(line)?;
-        text.push(b'\n');
-        self.unflushed += text.len();
-        self.out.write_all(&text)?;
+        self.text.clear();
+        serde_json::to_writer(&mut self.text, line)?;
+        self.text.push(b'\n');
+        self.unflushed += self.text.len();
+        self.out.write_all(&self.text)?;
         if self.unflushed > BATCH { self.flush() } else { Ok(()) }
     }
 
