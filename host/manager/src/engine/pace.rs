@@ -19,8 +19,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::epoch::{self, Ticks};
 
-/// How long a call computes before it counts as one that takes long.
-const SHORT: Duration = Duration::from_millis(20);
+/// How long a call computes before its thread is looked at: asking for its time costs more than many a call does. One
+/// that goes on for an epoch more counts as one that takes long.
+const SHORT: Duration = Duration::from_millis(10);
 /// A thread that has had less than this share of its time on a processor was
 /// kept from it by others.
 const UNDISTURBED: f64 = 0.9;
@@ -114,15 +115,15 @@ pub(super) struct Pace {
     end: u64,
     /// The one in which it is stopped at the latest, whatever it paused.
     latest: u64,
-    /// When it was last looked at, and what its thread had computed by then.
-    seen: (Instant, Duration),
+    /// When it was last looked at, and what its thread had computed by then. None
+    /// while it is short.
+    seen: Option<(Instant, Duration)>,
     paused: Duration,
 }
 
 impl Pace {
     pub(super) fn new(ticks: Ticks, turns: Arc<Turns>) -> Self {
-        let seen = (Instant::now(), Duration::ZERO);
-        Self { ticks, turns, turn: None, begun: 0, end: 0, latest: 0, seen, paused: Duration::ZERO }
+        Self { ticks, turns, turn: None, begun: 0, end: 0, latest: 0, seen: None, paused: Duration::ZERO }
     }
 
     /// A call begins that may take so long; the epochs until it is to be asked
@@ -132,7 +133,7 @@ impl Pace {
         self.begun = self.ticks.now();
         self.end = self.begun.saturating_add(epochs);
         self.latest = self.begun.saturating_add(epochs.saturating_mul(WITH_PAUSES));
-        self.seen = (Instant::now(), computed());
+        self.seen = None;
         self.paused = Duration::ZERO;
         epochs.min(epoch::epochs(SHORT))
     }
@@ -153,7 +154,11 @@ impl Pace {
         if self.turns.hurries() {
             return true;
         }
-        let (begun, asked) = (Instant::now(), self.seen);
+        let begun = Instant::now();
+        let Some(asked) = self.seen else {
+            self.seen = Some((begun, computed()));
+            return true;
+        };
         let busy = computed().saturating_sub(asked.1);
         let share = busy.as_secs_f64() / begun.duration_since(asked.0).as_secs_f64().max(1e-9);
         if share < UNDISTURBED || self.turns.is_waited_for() {
@@ -170,7 +175,7 @@ impl Pace {
         self.begun += slept;
         self.end = self.end.saturating_add(slept).min(self.latest);
         self.paused += begun.elapsed();
-        self.seen = (Instant::now(), computed());
+        self.seen = Some((Instant::now(), computed()));
         true
     }
 }
@@ -253,6 +258,7 @@ mod tests {
         let end = pace.end;
         pace.turn = None;
         let holder = pace.turns.take();
+        assert!(pace.may_go_on(), "it is short as yet");
         let advanced = ticks.clone();
         let other = thread::spawn(move || {
             thread::sleep(Duration::from_millis(20));
@@ -276,6 +282,7 @@ mod tests {
         (0..101).for_each(|_| ticks.advance());
         assert!(!pace.may_go_on());
         pace.begin(Duration::from_millis(40));
+        assert!(pace.seen.is_none(), "nothing is asked of a call that is over at once");
         pace.end = pace.end.saturating_add(1000).min(pace.latest);
         (0..15).for_each(|_| ticks.advance());
         assert!(!pace.may_go_on());
