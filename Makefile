@@ -36,14 +36,14 @@ help: ## Say what there is
 .PHONY: build
 build: tools ## Build target/release/coxswain and target/controllers/*.wasm
 	$(CARGO_BUILD)
-	$(TARGET)/release/xtask guests
+	$(TARGET)/release/xtask guests --check-sizes
 	@# Modules are compiled for this machine now rather than at the first start; the cache is the user's own.
 	@$(COMPILE)
 
 .PHONY: guests
 guests: tools ## Build the controllers alone: target/controllers/*.wasm
 	cargo build --release --workspace --bin xtask
-	$(TARGET)/release/xtask guests
+	$(TARGET)/release/xtask guests --check-sizes
 
 .PHONY: demo
 demo: build ## Run the manager against a small cluster in the same process
@@ -52,7 +52,7 @@ demo: build ## Run the manager against a small cluster in the same process
 .PHONY: test
 test: tools $(UNOPTIMISED) ## Run all tests
 	$(CARGO_BUILD) --config $(UNOPTIMISED)
-	$(TARGET)/release/xtask guests --test-guests
+	$(TARGET)/release/xtask guests --test-guests --check-sizes
 	@export $(TEST_CACHE); $(COMPILE)
 	@# One scenario in a hundred may need a second try, alone: they play in real time. Which ones is printed.
 	$(TEST_CACHE) PARITY_AGAIN=5 cargo test --config $(UNOPTIMISED) --release --workspace --no-fail-fast

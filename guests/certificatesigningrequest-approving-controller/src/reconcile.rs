@@ -5,6 +5,7 @@ use std::time::Duration;
 use coxswain_sdk::condition::Condition;
 use coxswain_sdk::contract::Level;
 use coxswain_sdk::csr::{KUBELET_CLIENT, SigningRequest};
+use coxswain_sdk::merge::text_of;
 use coxswain_sdk::resource::CERTIFICATE_SIGNING_REQUESTS;
 use coxswain_sdk::x509::Request;
 use coxswain_sdk::{Action, Ask, Ctx, Error, FromJson, Object, Plan, Result, from_json};
@@ -93,7 +94,7 @@ fn may(ctx: &Ctx<'_>, csr: &SigningRequest, subresource: &str) -> Result<bool> {
         },
     });
     let ask =
-        Ask::Review { resource: SUBJECT_ACCESS_REVIEWS, namespace: String::new(), body: review.to_string() };
+        Ask::Review { resource: SUBJECT_ACCESS_REVIEWS, namespace: String::new(), body: text_of(&review) };
     let answer = ctx.look_up(ask)?.map_err(|failure| Error::Retry(failure.message))?;
     let review: Review =
         from_json(&answer).map_err(|e| Error::Retry(format!("cannot read the review: {e}")))?;

@@ -2,10 +2,10 @@
 //! first, then twice as long each time, up to a quarter of an hour. Otherwise a
 //! kubelet that refuses a pod would be asked without end.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use coxswain_sdk::Time;
+use litemap::LiteMap;
 
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(15 * 60);
@@ -22,7 +22,7 @@ pub struct Memory {
     pub namespace_terminating: bool,
     generation: i64,
     /// When a failed pod was last replaced on a node, and how long to wait then.
-    failures: BTreeMap<String, (Time, Duration)>,
+    failures: LiteMap<String, (Time, Duration)>,
 }
 
 impl Memory {

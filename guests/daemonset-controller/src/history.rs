@@ -1,13 +1,11 @@
 //! The revisions of a DaemonSet: which is the current one, and which are not
 //! needed any more.
 
-use std::collections::BTreeSet;
-
 use coxswain_sdk::claim::{candidates, claim};
 use coxswain_sdk::resource::{CONTROLLER_REVISIONS, DAEMON_SETS, PODS};
 use coxswain_sdk::revisions::{self, NewRevision, REVISION_HASH_LABEL, Revision, TemplatePatch};
 use coxswain_sdk::selector::Selector;
-use coxswain_sdk::sort::sorted_by;
+use coxswain_sdk::sort::{set_of, sorted_by};
 use coxswain_sdk::{Action, Ctx, Object, Result, Step};
 use serde_json::json;
 
@@ -110,7 +108,7 @@ impl History {
         if self.duplicates.is_empty() {
             return Vec::new();
         }
-        let gone: BTreeSet<String> = self.duplicates.iter().map(|revision| hash_of(revision)).collect();
+        let gone = set_of(self.duplicates.iter().map(|revision| hash_of(revision)));
         let others = pods.iter().filter(|pod| {
             let label = pod.metadata.labels.get(REVISION_HASH_LABEL);
             label.is_some_and(|hash| gone.contains(hash) && *hash != self.hash)
@@ -129,8 +127,7 @@ impl History {
     pub fn surplus(&self, set: &DaemonSet, pods: &[Object<Pod>]) -> Step {
         let limit = set.spec.revision_history_limit.unwrap_or(LIMIT);
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let live: BTreeSet<&String> =
-            pods.iter().filter_map(|pod| pod.metadata.labels.get(REVISION_HASH_LABEL)).collect();
+        let live = set_of(pods.iter().filter_map(|pod| pod.metadata.labels.get(REVISION_HASH_LABEL)));
         let dead = self.old.iter().filter(|revision| !live.contains(&hash_of(revision)));
         let surplus = dead.take(self.old.len().saturating_sub(limit));
         Step::new(surplus.map(|revision| revisions::delete(revision)))

@@ -1,12 +1,12 @@
 //! The pods of a DaemonSet: which node each is for, and how it is doing.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 
 use coxswain_sdk::node_affinity::NAME_FIELD;
 use coxswain_sdk::revisions::REVISION_HASH_LABEL;
 use coxswain_sdk::sort::sorted_by;
 use coxswain_sdk::{Object, Time, pod};
+use litemap::LiteMap;
 
 use crate::view::Pod;
 
@@ -14,7 +14,7 @@ use crate::view::Pod;
 pub const GENERATION_LABEL: &str = "pod-template-generation";
 
 /// Pods by the node that they are for.
-pub type ByNode<'a> = BTreeMap<&'a str, Vec<&'a Object<Pod>>>;
+pub type ByNode<'a> = LiteMap<&'a str, Vec<&'a Object<Pod>>>;
 
 /// Sorts pods by the node that they are for. Those that ended and are being
 /// deleted are of no account any more; nor are those that are for no node.

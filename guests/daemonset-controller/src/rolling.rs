@@ -6,9 +6,9 @@
 //! although a node is down. Nor do pods of a node that is gone, which somebody
 //! else removes after a while: nothing is unavailable for want of them.
 
-use std::collections::BTreeMap;
-
 use coxswain_sdk::Object;
+use coxswain_sdk::sort::lite_map_of;
+use litemap::LiteMap;
 
 use crate::counts::Way;
 use crate::manage::{Rules, Work};
@@ -31,7 +31,7 @@ pub fn update<'a>(
     places: &[(&'a str, Placement)],
     pods: &ByNode<'a>,
 ) -> Work<'a> {
-    let places: BTreeMap<&str, Placement> = places.iter().copied().collect();
+    let places: LiteMap<&str, Placement> = lite_map_of(places.iter().copied());
     match way {
         Way::Not => Work::default(),
         Way::Unavailable(most) => replace(rules, most, &places, pods),
@@ -60,7 +60,7 @@ fn is_available(rules: &Rules<'_>, pod: &Pod) -> bool {
 fn replace<'a>(
     rules: &Rules<'_>,
     most: usize,
-    places: &BTreeMap<&'a str, Placement>,
+    places: &LiteMap<&'a str, Placement>,
     pods: &ByNode<'a>,
 ) -> Work<'a> {
     let empty = places
@@ -90,7 +90,7 @@ fn replace<'a>(
 fn surge<'a>(
     rules: &Rules<'_>,
     most: usize,
-    places: &BTreeMap<&'a str, Placement>,
+    places: &LiteMap<&'a str, Placement>,
     pods: &ByNode<'a>,
 ) -> Work<'a> {
     let is_wanted = |node: &str| places.get(node) == Some(&Placement::Wanted);

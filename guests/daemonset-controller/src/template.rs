@@ -3,19 +3,19 @@
 //! It is kept as the JSON it came as, so that fields that no Coxswain knows
 //! survive; beside it, what decides which nodes fit.
 
-use std::collections::BTreeMap;
-
 use coxswain_sdk::names::pod_prefix;
 use coxswain_sdk::node_affinity::{NAME_FIELD, NodeSelector};
 use coxswain_sdk::read::{Failed, Reader};
 use coxswain_sdk::resource::{DAEMON_SETS, PODS};
 use coxswain_sdk::revisions::REVISION_HASH_LABEL;
+use coxswain_sdk::sort::lite_map_of;
 use coxswain_sdk::taints::{
     DISK_PRESSURE, MEMORY_PRESSURE, NETWORK_UNAVAILABLE, NO_EXECUTE, NO_SCHEDULE, NOT_READY, PID_PRESSURE,
     Toleration, UNREACHABLE, UNSCHEDULABLE,
 };
 use coxswain_sdk::template::{NewPodMeta, TemplateMeta};
 use coxswain_sdk::{Action, FromJson, OwnerReference, Result, StringMap, from_json};
+use litemap::LiteMap;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -143,7 +143,7 @@ struct NewPod<'a> {
     api_version: &'static str,
     kind: &'static str,
     metadata: NewPodMeta<'a>,
-    spec: BTreeMap<&'a str, &'a Value>,
+    spec: LiteMap<&'a str, &'a Value>,
 }
 
 impl<'a> PodMaker<'a> {
@@ -177,8 +177,7 @@ impl<'a> PodMaker<'a> {
             "requiredDuringSchedulingIgnoredDuringExecution".to_owned(),
             json!({ "nodeSelectorTerms": [{ "matchFields": [only] }] }),
         );
-        let mut spec: BTreeMap<&str, &Value> =
-            self.spec.iter().map(|(field, value)| (field.as_str(), value)).collect();
+        let mut spec = lite_map_of(self.spec.iter().map(|(field, value)| (field.as_str(), value)));
         spec.insert("affinity", &affinity);
         let pod = NewPod {
             api_version: "v1",

@@ -8,6 +8,7 @@
 use coxswain_sdk::FromJson;
 use coxswain_sdk::absent::reduce;
 use coxswain_sdk::hash::{Fnv32a, safe_encode};
+use coxswain_sdk::merge::text_of;
 use coxswain_sdk::read::{Failed, Reader};
 use coxswain_sdk::sort::sorted_by;
 use serde_json::{Value, json};
@@ -101,7 +102,7 @@ fn feed(hash: &mut Fnv32a, value: &Value) {
             hash.write(b"{");
             for (name, value) in sorted {
                 // Texts are quoted and escaped, so that no text looks like structure.
-                hash.write(Value::from(name.as_str()).to_string().as_bytes());
+                hash.write(text_of(&Value::from(name.as_str())).as_bytes());
                 hash.write(b":");
                 feed(hash, value);
                 hash.write(b",");
@@ -117,7 +118,7 @@ fn feed(hash: &mut Fnv32a, value: &Value) {
             hash.write(b"]");
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            hash.write(value.to_string().as_bytes());
+            hash.write(text_of(value).as_bytes());
         }
     }
 }

@@ -71,7 +71,7 @@ fn creation(deployment: &Object<Deployment>, set: &Set, hash: &str) -> Result<Ac
             "namespace": meta.namespace,
             "labels": template["metadata"]["labels"],
             "annotations": set.annotations,
-            "ownerReferences": [OwnerReference::controller(DEPLOYMENTS, &meta.name, &meta.uid)],
+            "ownerReferences": [OwnerReference::controller(DEPLOYMENTS, &meta.name, &meta.uid).to_json()],
         },
         "spec": spec,
     });

@@ -11,6 +11,7 @@ use std::time::Duration;
 use coxswain_sdk::hash::fnv32a;
 use coxswain_sdk::resource::PODS;
 use coxswain_sdk::selector::Selector;
+use coxswain_sdk::sort::map_of;
 use coxswain_sdk::{About, Ctx, Object, Plan, Query, Result};
 
 use crate::budget::selected;
@@ -89,7 +90,7 @@ impl Seen {
             let (uid, version) = part.split_once('.')?;
             Some((hex(uid)?, version.parse().ok()?))
         };
-        Self { budgets, pods: parts.filter_map(pod).collect() }
+        Self { budgets, pods: map_of(parts.filter_map(pod)) }
     }
 
     /// As state.

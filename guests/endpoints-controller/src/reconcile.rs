@@ -7,6 +7,7 @@ use coxswain_sdk::endpoints::pod::{Pod, first_news};
 use coxswain_sdk::endpoints::service::Service;
 use coxswain_sdk::endpoints::subsets::{Subset, mean_the_same};
 use coxswain_sdk::endpoints::{HEADLESS, TRIGGER_TIME, gather};
+use coxswain_sdk::merge::to_value;
 use coxswain_sdk::resource::ENDPOINTS;
 use coxswain_sdk::{About, Action, Ctx, Object, ObjectMeta, Plan, Query, Result, StringMap, Time, merge};
 use serde_json::{Map, Value, json};
@@ -54,7 +55,7 @@ fn bring_about(ctx: &Ctx<'_>, service: &Object<Service>) -> Result<Plan> {
             let time = trigger_time(&endpoints.subsets, &pods);
             let annotations = annotations(time, truncated);
             let annotations = merge::diff_of(&endpoints.metadata.annotations.to_map(), &annotations)?;
-            plan.then(update(&endpoints, (!same).then_some(&subsets), labels, annotations));
+            plan.then(update(&endpoints, (!same).then_some(&subsets), labels, annotations)?);
         }
         None if in_vain => {}
         None => {
@@ -134,7 +135,7 @@ fn create<A>(
         endpoints["metadata"]["annotations"] = json!(annotations);
     }
     if !subsets.is_empty() {
-        endpoints["subsets"] = json!(subsets);
+        endpoints["subsets"] = to_value(subsets)?;
     }
     Ok(Action::create(ENDPOINTS, &service.namespace, &service.name, &endpoints)?.tag("create"))
 }
@@ -144,7 +145,7 @@ fn update(
     subsets: Option<&Vec<Subset>>,
     labels: Option<Value>,
     annotations: Option<Value>,
-) -> Action {
+) -> Result<Action> {
     let mut metadata = Map::new();
     metadata.extend(labels.map(|labels| ("labels".to_owned(), labels)));
     metadata.extend(annotations.map(|annotations| ("annotations".to_owned(), annotations)));
@@ -153,13 +154,12 @@ fn update(
         body.insert("metadata".to_owned(), Value::Object(metadata));
     }
     if let Some(subsets) = subsets {
-        let subsets = if subsets.is_empty() { Value::Null } else { json!(subsets) };
+        let subsets = if subsets.is_empty() { Value::Null } else { to_value(subsets)? };
         body.insert("subsets".to_owned(), subsets);
     }
     let meta = &endpoints.metadata;
-    Action::merge(ENDPOINTS, &meta.namespace, &meta.name, &Value::Object(body))
-        .as_seen(endpoints)
-        .tag("update")
+    let write = Action::merge(ENDPOINTS, &meta.namespace, &meta.name, &Value::Object(body));
+    Ok(write.as_seen(endpoints).tag("update"))
 }
 
 /// Tells what was refused of the last plan. Returns whether the namespace is the

@@ -160,7 +160,11 @@ fn patch_metadata(node: &Object<Node>, metadata: &serde_json::Value) -> Action {
 
 fn set_owners<'a>(node: &Object<Node>, kept: impl Iterator<Item = &'a OwnerReference>) -> Action {
     let kept: Vec<&OwnerReference> = kept.collect();
-    let kept = if kept.is_empty() { json!(null) } else { json!(kept) };
+    let kept = if kept.is_empty() {
+        json!(null)
+    } else {
+        json!(kept.iter().map(|owner| owner.to_json()).collect::<Vec<_>>())
+    };
     patch_metadata(node, &json!({ "ownerReferences": kept }))
 }
 

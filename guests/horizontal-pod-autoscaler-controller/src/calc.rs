@@ -4,12 +4,12 @@
 //! the value to show. Pods that are not there yet, not ready yet or without a
 //! value are counted so that the change that is made is the smaller one.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use coxswain_sdk::Time;
 use coxswain_sdk::meta::StringMap;
 use coxswain_sdk::quantity::Quantity;
+use litemap::LiteMap;
 
 use crate::rules::Tolerances;
 use crate::view::Pod;
@@ -26,7 +26,7 @@ pub struct Value {
 }
 
 /// Values by the name of the pod.
-pub type Values = BTreeMap<String, Value>;
+pub type Values = LiteMap<String, Value>;
 
 /// What the readiness of pods is judged by.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +104,7 @@ fn is_warming_up(pod: &Pod, value: Value, readiness: Readiness) -> bool {
 /// How a set of values stands to the target: ratio, average, utilization.
 type Ratio = (f64, i64, Option<i32>);
 
-fn ratio(values: &Values, target: Target, requests: &BTreeMap<String, i64>) -> Result<Ratio, String> {
+fn ratio(values: &Values, target: Target, requests: &LiteMap<String, i64>) -> Result<Ratio, String> {
     let (mut total, mut requested, mut count) = (0i128, 0i128, 0i128);
     for (name, value) in values {
         match (target, requests.get(name)) {
@@ -137,7 +137,7 @@ pub fn by_pods(
     pods: &[impl AsRef<Pod>],
     target: Target,
     cpu: bool,
-    requests: impl FnOnce() -> Result<BTreeMap<String, i64>, String>,
+    requests: impl FnOnce() -> Result<LiteMap<String, i64>, String>,
     (readiness, tolerances): (Readiness, Tolerances),
 ) -> Result<Proposal, String> {
     if pods.is_empty() {
@@ -174,7 +174,9 @@ pub fn by_pods(
         values.insert(name.clone(), Value { milli, ..nothing });
     }
     if up_with_unready {
-        values.extend(groups.unready.iter().map(|name| (name.clone(), nothing)));
+        for name in &groups.unready {
+            values.insert(name.clone(), nothing);
+        }
     }
     let (careful, ..) = ratio(&values, target, &requests)?;
     let turned = (usage < 1.0 && careful > 1.0) || (usage > 1.0 && careful < 1.0);
@@ -191,9 +193,12 @@ pub fn requests(
     pods: &[impl AsRef<Pod>],
     resource: &str,
     container: &str,
-) -> Result<BTreeMap<String, i64>, String> {
-    let pods = pods.iter().map(AsRef::as_ref);
-    pods.map(|pod| Ok((pod.metadata.name.clone(), requested(pod, resource, container)?))).collect()
+) -> Result<LiteMap<String, i64>, String> {
+    let mut requests = LiteMap::new();
+    for pod in pods.iter().map(AsRef::as_ref) {
+        requests.insert(pod.metadata.name.clone(), requested(pod, resource, container)?);
+    }
+    Ok(requests)
 }
 
 fn requested(pod: &Pod, resource: &str, container: &str) -> Result<i64, String> {

@@ -4,13 +4,13 @@
 //! Out: the size that the most demanding one calls for, the values, and what
 //! went wrong. Where some fail, nothing is scaled down.
 
-use std::collections::BTreeMap;
-
 use coxswain_sdk::contract::Failure;
+use coxswain_sdk::merge::text_of;
 use coxswain_sdk::quantity::{Family, Quantity};
 use coxswain_sdk::selector::{LabelSelector, Selector};
-use coxswain_sdk::sort::sort_by;
+use coxswain_sdk::sort::{lite_map_of, sort_by};
 use coxswain_sdk::{Ask, Ctx, Object, Result, from_json};
+use litemap::LiteMap;
 use serde_json::{Value, json};
 
 use crate::calc::{self, Readiness, Target};
@@ -111,12 +111,12 @@ impl<'a> Metric<'a> {
         if selector.is_null() {
             return Ok(String::new());
         }
-        let selector: LabelSelector = from_json(&selector.to_string())?;
+        let selector: LabelSelector = from_json(&text_of(selector))?;
         Ok(Selector::of(Some(&selector))?.to_string())
     }
 
     fn object(&self) -> TargetRef {
-        from_json(&self.source["describedObject"].to_string()).unwrap_or_default()
+        from_json(&text_of(&self.source["describedObject"])).unwrap_or_default()
     }
 
     /// The path that has its value; `version` of the custom metrics API.
@@ -154,8 +154,8 @@ impl<'a> Metric<'a> {
     /// Its selector as messages print one beside a metric's name.
     fn shown_selector(&self) -> String {
         let selector = &self.source["metric"]["selector"];
-        let Ok(selector) = from_json::<Option<LabelSelector>>(&selector.to_string()) else {
-            return selector.to_string();
+        let Ok(selector) = from_json::<Option<LabelSelector>>(&text_of(selector)) else {
+            return text_of(selector);
         };
         let Some(LabelSelector { match_labels, match_expressions }) = selector else {
             return "nil".to_owned();
@@ -295,12 +295,12 @@ fn ask(ctx: &Ctx<'_>, metrics: &[Metric<'_>], judge: &Judge<'_>) -> Result<Answe
 fn fetch_all<'p>(
     ctx: &Ctx<'_>,
     paths: impl Iterator<Item = &'p String>,
-) -> Result<BTreeMap<String, Result<String, Failure>>> {
+) -> Result<LiteMap<String, Result<String, Failure>>> {
     let mut paths: Vec<String> = paths.cloned().collect();
     sort_by(&mut paths, Ord::cmp);
     paths.dedup();
     let answers = ctx.look_up_all(paths.iter().cloned().map(Ask::Raw))?;
-    Ok(paths.into_iter().zip(answers).collect())
+    Ok(lite_map_of(paths.into_iter().zip(answers)))
 }
 
 fn evaluate(
@@ -346,7 +346,7 @@ fn resource(
     let values = fetch::resource_values(answer, name, container)
         .map_err(|why| failed(format!("unable to get metrics for resource {name}: {why}")))?;
     let requests =
-        || if utilization { calc::requests(judge.pods, name, container) } else { Ok(BTreeMap::new()) };
+        || if utilization { calc::requests(judge.pods, name, container) } else { Ok(LiteMap::new()) };
     let rules = (judge.readiness, judge.tolerances);
     let proposal =
         calc::by_pods(judge.scale.spec.replicas, values, judge.pods, target, name == "cpu", requests, rules)
@@ -387,7 +387,7 @@ fn pods(metric: &Metric<'_>, answer: &Result<String, Failure>, judge: &Judge<'_>
     let values = fetch::pod_values(answer).map_err(|why| format!("unable to get metric {name}: {why}"))?;
     let target = metric.target("averageValue").map(Target::Average);
     let target = target.ok_or("invalid pods metric source: no average value target was set")?;
-    let none = || Ok(BTreeMap::new());
+    let none = || Ok(LiteMap::new());
     let rules = (judge.readiness, judge.tolerances);
     let proposal = calc::by_pods(judge.scale.spec.replicas, values, judge.pods, target, false, none, rules)?;
     let current = json!({"averageValue": decimal(proposal.average)});

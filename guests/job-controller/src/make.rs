@@ -4,6 +4,7 @@
 //! Indexed Job get their index as a label, an annotation, a hostname and an
 //! environment variable.
 
+use coxswain_sdk::merge::text_of;
 use coxswain_sdk::resource::{JOBS, PODS};
 use coxswain_sdk::template::PodTemplate;
 use coxswain_sdk::{Action, Error, OwnerReference, Result, from_json};
@@ -83,7 +84,7 @@ fn indexed_spec(template: &PodTemplate) -> Result<String> {
 
 /// Put in as text: a spec is parsed once for all the pods of a plan.
 fn with_hostname(spec: &str, hostname: &str) -> Result<Box<RawValue>> {
-    let hostname = Value::from(hostname);
+    let hostname = text_of(&Value::from(hostname));
     let rest = spec.strip_prefix('{').unwrap_or("}");
     let comma = if rest == "}" { "" } else { "," };
     RawValue::from_string(format!("{{\"hostname\":{hostname}{comma}{rest}")).map_err(unreadable)

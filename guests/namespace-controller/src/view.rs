@@ -1,6 +1,7 @@
 //! What is read.
 
 use coxswain_sdk::condition::Condition;
+use coxswain_sdk::merge::text_of;
 use coxswain_sdk::resource::{EVERY, NAMESPACES, PODS};
 use coxswain_sdk::{FromJson, ObjectMeta, Resource, Time, View, from_json};
 use serde_json::{Map, Value};
@@ -63,7 +64,7 @@ impl Namespace {
     /// Its conditions. One that cannot be read is as good as none.
     pub fn conditions(&self) -> Vec<Condition> {
         let conditions = self.at("status", "conditions").as_array().into_iter().flatten();
-        conditions.filter_map(|condition| from_json(&condition.to_string()).ok()).collect()
+        conditions.filter_map(|condition| from_json(&text_of(condition)).ok()).collect()
     }
 
     /// Itself, with only these finalizers.

@@ -1,6 +1,6 @@
 //! A range of addresses that is dealt out in equal shares, by number.
 
-use coxswain_sdk::sort::sort_by;
+use coxswain_sdk::sort::{map_of, sort_by};
 use std::collections::BTreeMap;
 
 use crate::cidr::Cidr;
@@ -63,7 +63,7 @@ impl Taken {
                 _ => merged.push((first, last)),
             }
         }
-        Self { runs: merged.into_iter().collect() }
+        Self { runs: map_of(merged) }
     }
 
     /// Takes the first free share from this one on, and from the beginning once

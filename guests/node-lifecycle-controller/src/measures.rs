@@ -1,9 +1,8 @@
 //! What is measured of nodes, under the names that kube-controller-manager has.
 
-use std::collections::BTreeMap;
-
 use coxswain_sdk::contract::{Measure, Occasion};
 use coxswain_sdk::{Declaration, Plan, buckets};
+use litemap::LiteMap;
 
 use crate::zones::Census;
 
@@ -43,7 +42,7 @@ pub fn eviction(plan: &mut Plan, tag: String, zone: &str) {
 }
 
 /// Tells of all zones.
-pub fn look(plan: &mut Plan, zones: &BTreeMap<String, Census>) {
+pub fn look(plan: &mut Plan, zones: &LiteMap<String, Census>) {
     for (zone, Census { ready, not_ready }) in zones {
         let label = label(zone);
         let size = (ready + not_ready) as f64;

@@ -2,11 +2,11 @@
 //! thousands of nodes are read and written in a few milliseconds. Lines that
 //! cannot be read are left out; it is only a hint.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use coxswain_sdk::Time;
+use litemap::LiteMap;
 
 use crate::health::Health;
 use crate::zones::Limiter;
@@ -17,9 +17,9 @@ pub struct Memory<'a> {
     /// Whether all zones were down.
     pub all_down: bool,
     /// The limiter of each zone.
-    pub zones: BTreeMap<&'a str, Limiter>,
+    pub zones: LiteMap<&'a str, Limiter>,
     /// Uid and health of each node, by name.
-    pub nodes: BTreeMap<&'a str, (&'a str, Health)>,
+    pub nodes: LiteMap<&'a str, (&'a str, Health)>,
 }
 
 const ALL_DOWN: &str = "all-down";

@@ -5,12 +5,13 @@
 //! nodes that are not heard of, and taints that evict, as fast as the zones
 //! allow.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use coxswain_sdk::sort::sort_by;
+use coxswain_sdk::sort::{lite_map_of, set_of, sort_by};
 use coxswain_sdk::taints::{NO_EXECUTE, has};
 use coxswain_sdk::{About, Action, Ctx, Object, ObjectMeta, Plan, Query, Result, Step, Time};
+use litemap::LiteMap;
 use serde_json::Map;
 
 use crate::health::{self, Health};
@@ -30,7 +31,7 @@ const EXCLUDED: &str = "node.kubernetes.io/exclude-disruption";
 const SETTLE: Duration = Duration::from_millis(100);
 
 /// Zones by name.
-type Zones = BTreeMap<String, Census>;
+type Zones = LiteMap<String, Census>;
 
 /// One look at all nodes.
 pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
@@ -78,8 +79,7 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
 /// The health of each node, given what was last seen of it.
 fn observe(ctx: &Ctx<'_>, memory: &Memory<'_>, nodes: &[Object<Node>]) -> Result<Vec<Health>> {
     let leases = ctx.list::<Lease>(Query::all().namespace(LEASE_NAMESPACE))?;
-    let leases: BTreeMap<&str, &Lease> =
-        leases.iter().map(|lease| (lease.metadata.name.as_str(), &**lease)).collect();
+    let leases = lite_map_of(leases.iter().map(|lease| (lease.metadata.name.as_str(), &**lease)));
     let healths = nodes.iter().map(|node| {
         let name = node.metadata.name.as_str();
         let known = memory.nodes.get(name).filter(|(uid, _)| *uid == node.metadata.uid);
@@ -149,7 +149,7 @@ fn report_changes(memory: &Memory<'_>, nodes: &[Object<Node>], plan: &mut Plan) 
     if known == memory.nodes.len() {
         return;
     }
-    let present: BTreeSet<&str> = nodes.iter().map(|node| node.metadata.name.as_str()).collect();
+    let present = set_of(nodes.iter().map(|node| node.metadata.name.as_str()));
     for (name, (uid, _)) in memory.nodes.iter().filter(|(name, _)| !present.contains(*name)) {
         let meta: ObjectMeta =
             ObjectMeta { name: (*name).to_owned(), uid: (*uid).to_owned(), ..ObjectMeta::default() };
@@ -165,10 +165,10 @@ fn limiters(
     nodes: &[Object<Node>],
     expected: &Zones,
     settings: &Settings,
-) -> BTreeMap<String, Limiter> {
+) -> LiteMap<String, Limiter> {
     let now = ctx.now();
     let all_down = zones::all_down(expected, settings);
-    let mut limiters = BTreeMap::new();
+    let mut limiters = LiteMap::new();
     for node in nodes {
         let zone = zones::zone_of(&node.metadata.labels);
         if limiters.contains_key(&zone) {
@@ -208,7 +208,7 @@ fn acquit(nodes: &[&Object<Node>], seen: &Zones) -> Vec<Action> {
 fn evict(
     ctx: &Ctx<'_>,
     nodes: &[&Object<Node>],
-    limiters: &mut BTreeMap<String, Limiter>,
+    limiters: &mut LiteMap<String, Limiter>,
     plan: &mut Plan,
 ) -> Vec<Action> {
     let now = ctx.now();

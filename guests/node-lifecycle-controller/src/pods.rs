@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use coxswain_sdk::contract::PatchKind;
 use coxswain_sdk::resource::PODS;
+use coxswain_sdk::sort::set_of;
 use coxswain_sdk::{About, Action, Ctx, Plan, Query, Result, Step};
 use serde_json::json;
 
@@ -28,7 +29,7 @@ pub fn mark(ctx: &Ctx<'_>, node: &Node, plan: &mut Plan) -> Result<()> {
     let mut lines = ctx.state().unwrap_or_default().lines();
     // What was kept of an earlier time is of no account.
     let same_time = lines.next() == Some(since.as_str());
-    let before: BTreeSet<&str> = lines.filter(|_| same_time).collect();
+    let before: BTreeSet<&str> = set_of(lines.filter(|_| same_time));
 
     let pods = ctx.list::<Pod>(Query::all().index(BY_NODE, &[&node.metadata.name]))?;
     let mut marked = BTreeSet::new();

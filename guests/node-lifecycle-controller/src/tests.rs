@@ -1,7 +1,8 @@
-use std::collections::BTreeMap;
 use std::time::Duration;
 
+use coxswain_sdk::sort::lite_map_of;
 use coxswain_sdk::{StringMap, Time};
+use litemap::LiteMap;
 use serde_json::{Value, json};
 
 use crate::health::Health;
@@ -113,7 +114,7 @@ fn zones_are_judged_by_numbers_and_shares() {
     for nonsense in [-1.0, f64::NAN] {
         assert_eq!(zones::rate(None, false, &Settings { rate: nonsense, ..settings() }), 0.0);
     }
-    let zones = |all: &[(usize, usize)]| -> BTreeMap<String, Census> {
+    let zones = |all: &[(usize, usize)]| -> LiteMap<String, Census> {
         let census = |(ready, not_ready): &(usize, usize)| Census { ready: *ready, not_ready: *not_ready };
         all.iter().enumerate().map(|(i, zone)| (i.to_string(), census(zone))).collect()
     };
@@ -182,8 +183,8 @@ fn memory_is_read_as_it_was_written() {
     let text = writer.finish();
     let memory = Memory::read(&text);
     assert!(memory.all_down);
-    assert_eq!(memory.zones, [("r:z", limiter)].into());
-    assert_eq!(memory.nodes, [("a", ("uid-a", healths[0])), ("b", ("uid-b", healths[1]))].into());
+    assert_eq!(memory.zones, lite_map_of([("r:z", limiter)]));
+    assert_eq!(memory.nodes, lite_map_of([("a", ("uid-a", healths[0])), ("b", ("uid-b", healths[1]))]));
 
     let broken = Memory::read("node a\nnode b uid x - -\nzone z\nzone z fast 1\n\n{}\nnode c uid 1 -");
     assert!(!broken.all_down && broken.zones.is_empty() && broken.nodes.is_empty());

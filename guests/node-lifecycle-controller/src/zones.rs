@@ -4,10 +4,10 @@
 //! fail at once it is rather the network, or us: then nodes are tainted slowly,
 //! or not at all.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use coxswain_sdk::{StringMap, Time};
+use litemap::LiteMap;
 
 use crate::settings::Settings;
 
@@ -79,7 +79,7 @@ impl Census {
 
 /// Whether there are zones and all of them are down: then it is us who see
 /// nothing, and nobody is evicted.
-pub fn all_down(zones: &BTreeMap<String, Census>, settings: &Settings) -> bool {
+pub fn all_down(zones: &LiteMap<String, Census>, settings: &Settings) -> bool {
     !zones.is_empty() && zones.values().all(|census| census.condition(settings) == Condition::Down)
 }
 

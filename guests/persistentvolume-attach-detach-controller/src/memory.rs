@@ -8,9 +8,10 @@
 //!   that. A loss means that all are taken to be in use.
 //! - What pods were told last about a volume. A loss repeats an event.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use coxswain_sdk::FromJson;
+use litemap::LiteMap;
 use serde::Serialize;
 
 /// What is kept of a node.
@@ -22,8 +23,8 @@ pub struct Memory {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub seen: bool,
     /// When each volume was first seen to be unwanted, in Unix seconds.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub unwanted: BTreeMap<String, i64>,
+    #[serde(skip_serializing_if = "LiteMap::is_empty")]
+    pub unwanted: LiteMap<String, i64>,
     /// Volumes that were taken off the list to be detached.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub leaving: BTreeSet<String>,
@@ -31,8 +32,8 @@ pub struct Memory {
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub in_use: BTreeSet<String>,
     /// What was told last of a volume, and when.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub told: BTreeMap<String, Told>,
+    #[serde(skip_serializing_if = "LiteMap::is_empty")]
+    pub told: LiteMap<String, Told>,
 }
 
 /// What was told, and when.

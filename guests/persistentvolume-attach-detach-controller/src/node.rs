@@ -6,12 +6,14 @@
 //! the node ceases to list it, the node is read past the cache lest the kubelet
 //! was faster, the attachment is deleted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use coxswain_sdk::memory;
 use coxswain_sdk::resource::{NODES, VOLUME_ATTACHMENTS};
+use coxswain_sdk::sort::{lite_map_of, set_of};
 use coxswain_sdk::{About, Action, Ask, Ctx, Object, Plan, Query, Result, Step, Time};
+use litemap::LiteMap;
 use serde_json::{Value, json};
 
 use crate::attachable::Attachable;
@@ -45,7 +47,7 @@ struct Run<'a, 'c> {
     /// Whether the node is gone and was never seen.
     blind: bool,
     writes: Vec<Action>,
-    list: BTreeMap<String, Value>,
+    list: LiteMap<String, Value>,
     plan: Plan,
 }
 
@@ -66,8 +68,7 @@ pub fn reconcile(ctx: &Ctx<'_>, options: Options, name: &str, node: Option<&Node
     };
     let wants = Wants::of_node(ctx, name)?;
     let attached = run.attachments(&wants)?;
-    let names: BTreeSet<String> =
-        wants.wanted.keys().chain(run.list.keys()).chain(attached.keys()).cloned().collect();
+    let names = set_of(wants.wanted.keys().chain(run.list.keys()).chain(attached.keys()).cloned());
     run.note_use(&names);
     for volume in names.iter().filter_map(|name| Attachable::of_name(name)) {
         let attachment = attached.get(&volume.name);
@@ -89,13 +90,12 @@ pub fn reconcile(ctx: &Ctx<'_>, options: Options, name: &str, node: Option<&Node
 
 impl Run<'_, '_> {
     /// The attachments to the node that are ours, by the volume's unique name.
-    fn attachments(&self, wants: &Wants) -> Result<BTreeMap<String, Object<Attachment>>> {
+    fn attachments(&self, wants: &Wants) -> Result<LiteMap<String, Object<Attachment>>> {
         let names = self.list.keys().chain(&self.memory.leaving).chain(wants.wanted.keys());
-        let known: BTreeMap<String, Attachable> = names
-            .filter_map(|name| Attachable::of_name(name))
-            .filter_map(|volume| Some((volume.attachment_name(self.name)?, volume)))
-            .collect();
-        let mut attached = BTreeMap::new();
+        let volumes = names.filter_map(|name| Attachable::of_name(name));
+        let known =
+            lite_map_of(volumes.filter_map(|volume| Some((volume.attachment_name(self.name)?, volume))));
+        let mut attached = LiteMap::new();
         for object in self.ctx.list::<Attachment>(Query::all().index(BY_NODE, &[self.name]))? {
             let mut volume = known.get(&object.metadata.name).cloned();
             if volume.is_none() {
@@ -121,7 +121,7 @@ impl Run<'_, '_> {
     fn note_use(&mut self, names: &BTreeSet<String>) {
         if let Some(node) = self.node {
             let in_use = node.status.volumes_in_use.iter().filter(|name| names.contains(*name));
-            self.memory.in_use = in_use.cloned().collect();
+            self.memory.in_use = set_of(in_use.cloned());
             self.memory.seen = !names.is_empty();
         }
     }
@@ -317,7 +317,7 @@ impl Run<'_, '_> {
 }
 
 /// A node's list by unique name.
-fn by_name(listed: &[Value]) -> BTreeMap<String, Value> {
+fn by_name(listed: &[Value]) -> LiteMap<String, Value> {
     let name = |entry: &Value| entry["name"].as_str().unwrap_or_default().to_owned();
-    listed.iter().map(|entry| (name(entry), entry.clone())).collect()
+    lite_map_of(listed.iter().map(|entry| (name(entry), entry.clone())))
 }

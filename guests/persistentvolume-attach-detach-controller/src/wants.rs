@@ -1,9 +1,10 @@
 //! What the pods of a node need attached to it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use coxswain_sdk::volumes::{CLAIM_REF_INDEX, is_made_for};
 use coxswain_sdk::{Ctx, Object, Query, Result};
+use litemap::LiteMap;
 
 use crate::attachable::{Attachable, is_shareable};
 use crate::migration::access_modes;
@@ -32,7 +33,7 @@ pub struct Wanted {
 #[derive(Debug, Default)]
 pub struct Wants {
     /// Volumes to attach, by unique name.
-    pub wanted: BTreeMap<String, Wanted>,
+    pub wanted: LiteMap<String, Wanted>,
     /// Unique names of further volumes that must stay attached: a pod still
     /// names the claim they are for, though the two are no longer in order.
     pub kept: BTreeSet<String>,

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use coxswain_sdk::Object;
 use coxswain_sdk::quantity::Quantity;
 use coxswain_sdk::selector::Selector;
+use coxswain_sdk::sort::set_of;
 
 use crate::class;
 use crate::names::AVAILABLE;
@@ -74,7 +75,7 @@ pub fn best<'a>(
 ) -> Option<&'a Object<Volume>> {
     let mut groups: BTreeMap<(usize, BTreeSet<&str>), Vec<&Object<Volume>>> = BTreeMap::new();
     for volume in volumes {
-        let modes: BTreeSet<&str> = volume.spec.access_modes.iter().map(String::as_str).collect();
+        let modes = set_of(volume.spec.access_modes.iter().map(String::as_str));
         if claim.spec.access_modes.iter().all(|mode| modes.contains(mode.as_str())) {
             groups.entry((modes.len(), modes)).or_default().push(volume);
         }

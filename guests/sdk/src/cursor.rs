@@ -2,9 +2,9 @@
 //! around values. What is within them is serde_json's.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use serde::de::Deserialize;
-use serde_json::Value;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::read::Failed;
@@ -106,11 +106,6 @@ impl<'de> Cursor<'de> {
         self.next()
     }
 
-    /// The whole next value.
-    pub(crate) fn value(&mut self) -> Result<Value, Failed> {
-        self.next()
-    }
-
     pub(crate) fn text(&mut self) -> Result<Cow<'de, str>, Failed> {
         if self.peek() != Some(b'"') {
             return Err(self.other_than("a string"));
@@ -121,11 +116,9 @@ impl<'de> Cursor<'de> {
         if !inner.contains('\\') {
             return Ok(Cow::Borrowed(inner));
         }
-        // As a value: to ask serde_json for a string or a float is 20 KB more, most
-        // of it for what it would say of other types.
         self.at = start;
-        match self.value()? {
-            Value::String(text) => Ok(Cow::Owned(text)),
+        match self.next()? {
+            Scalar::Text(text) => Ok(text),
             _ => Err(Failed::new("expected a string")),
         }
     }
@@ -152,27 +145,10 @@ impl<'de> Cursor<'de> {
 
     /// A value that is neither object nor list.
     pub(crate) fn scalar(&mut self) -> Result<Scalar<'de>, Failed> {
-        let first = self.peek();
-        let start = self.at;
-        match first {
+        match self.peek() {
             Some(b'"') => self.text().map(Scalar::Text),
             Some(b'{' | b'[') => Err(self.other_than("a plain value")),
-            _ => Ok(match self.raw()?.get() {
-                "null" => Scalar::Null,
-                "true" => Scalar::Bool(true),
-                "false" => Scalar::Bool(false),
-                number => {
-                    if let Ok(number) = number.parse() {
-                        Scalar::Unsigned(number)
-                    } else if let Ok(number @ ..0) = number.parse() {
-                        Scalar::Signed(number)
-                    } else {
-                        // Fractions, and -0, which no integer is.
-                        self.at = start;
-                        Scalar::Float(self.value()?.as_f64().unwrap_or_default())
-                    }
-                }
-            }),
+            _ => self.next(),
         }
     }
 }
@@ -188,8 +164,55 @@ pub enum Scalar<'de> {
     Unsigned(u64),
     /// An integer below zero.
     Signed(i64),
-    /// Any other number.
+    /// Any other number, and -0.
     Float(f64),
     /// A text.
     Text(Cow<'de, str>),
+}
+
+/// Takes whatever serde_json finds. To ask it for a string or a number, or for a
+/// [`serde_json::Value`], would be 30 KB of code more, most of it for what it
+/// says of other types, floats among them.
+impl<'de> Deserialize<'de> for Scalar<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+
+        macro_rules! visits {
+            ($($method:ident($argument:ty) => $made:expr;)*) => {$(
+                fn $method<E: Error>(self, value: $argument) -> Result<Scalar<'de>, E> {
+                    Ok($made(value))
+                }
+            )*};
+        }
+
+        impl<'de> Visitor<'de> for Any {
+            type Value = Scalar<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a plain value")
+            }
+
+            visits! {
+                visit_bool(bool) => Scalar::Bool;
+                visit_u64(u64) => Scalar::Unsigned;
+                visit_i64(i64) => Scalar::Signed;
+                visit_f64(f64) => Scalar::Float;
+                visit_borrowed_str(&'de str) => |text| Scalar::Text(Cow::Borrowed(text));
+                visit_str(&str) => |text: &str| Scalar::Text(Cow::Owned(text.to_owned()));
+            }
+
+            fn visit_unit<E: Error>(self) -> Result<Scalar<'de>, E> {
+                Ok(Scalar::Null)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Scalar<'de>, A::Error> {
+                Err(A::Error::custom("expected a plain value"))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<Scalar<'de>, A::Error> {
+                Err(A::Error::custom("expected a plain value"))
+            }
+        }
+        deserializer.deserialize_any(Any)
+    }
 }

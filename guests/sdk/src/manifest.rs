@@ -1,7 +1,6 @@
 //! What a controller says about itself.
 
 use std::any::TypeId;
-use std::collections::BTreeSet;
 
 use crate::contract::{
     ClientLimits, GroupResource, Index, IndexValues, IndexedObjects, KeyKind, KeySource, LookupRule,
@@ -10,6 +9,7 @@ use crate::contract::{
 use crate::paths::{Fields, fields_of};
 use crate::read::FromJson;
 use crate::resource::{EVERY, Resource};
+use crate::sort::set_of;
 use crate::view::View;
 
 /// Builds a manifest; field paths come from the views.
@@ -189,9 +189,8 @@ impl Declaration {
         match fields {
             Fields::Whole => read.whole = true,
             Fields::Paths(paths) => {
-                let mut all: BTreeSet<String> = std::mem::take(&mut read.fields).into_iter().collect();
-                all.extend(paths);
-                read.fields = all.into_iter().collect();
+                let known = std::mem::take(&mut read.fields);
+                read.fields = set_of(known.into_iter().chain(paths)).into_iter().collect();
             }
         }
         read.optional |= options.optional;

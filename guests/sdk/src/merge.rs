@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
+use crate::reader::from_json;
 
 /// The smallest merge patch that turns `seen` into `wanted`; None if they are
 /// equal. Lists are replaced whole, as a merge patch must. A null in `wanted`
@@ -31,8 +32,25 @@ pub fn diff(seen: &Value, wanted: &Value) -> Option<Value> {
 
 /// [`diff`] of what two values serialize to.
 pub fn diff_of<S: Serialize, W: Serialize>(seen: &S, wanted: &W) -> Result<Option<Value>> {
-    let json = |e: serde_json::Error| Error::Terminal(format!("cannot write JSON: {e}"));
-    Ok(diff(&serde_json::to_value(seen).map_err(json)?, &serde_json::to_value(wanted).map_err(json)?))
+    Ok(diff(&to_value(seen)?, &to_value(wanted)?))
+}
+
+/// What a value serializes to. By way of text: serde_json's own way would compile
+/// each type for a second serializer.
+pub fn to_value<S: Serialize + ?Sized>(value: &S) -> Result<Value> {
+    read_back(serde_json::to_string(value))
+}
+
+fn read_back(text: serde_json::Result<String>) -> Result<Value> {
+    let text = text.map_err(|e| Error::Terminal(format!("cannot write JSON: {e}")))?;
+    from_json(&text).map_err(|e| Error::Terminal(format!("cannot read JSON: {e}")))
+}
+
+/// A value as compact JSON. Its `to_string` would bring a formatter for indented
+/// JSON along.
+pub fn text_of(value: &Value) -> String {
+    // A value has nothing that could not be written.
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 /// Applies a merge patch.

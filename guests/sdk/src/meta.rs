@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::read::{Failed, FromJson, Reader};
 use crate::resource::Resource;
@@ -115,6 +116,24 @@ impl OwnerReference {
             controller: Some(true),
             block_owner_deletion: Some(true),
         }
+    }
+
+    /// As JSON.
+    pub fn to_json(&self) -> Value {
+        let mut json = json!({
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "name": self.name,
+            "uid": self.uid,
+        });
+        for (field, value) in
+            [("controller", self.controller), ("blockOwnerDeletion", self.block_owner_deletion)]
+        {
+            if let Some(value) = value {
+                json[field] = Value::Bool(value);
+            }
+        }
+        json
     }
 
     /// Whether the owner is the controller.

@@ -58,7 +58,10 @@ impl<'a> Node<'a> {
     /// Notes that the value here is read.
     pub(crate) fn record(&self) {
         // All elements, whole, are the whole list.
-        let path = self.path.trim_end_matches("[*]");
+        let mut path = self.path.as_str();
+        while let Some(list) = path.strip_suffix("[*]") {
+            path = list;
+        }
         self.recorder.found.borrow_mut().insert(path.to_owned());
     }
 

@@ -16,6 +16,7 @@ use crate::contract::{
 };
 use crate::ctx::Ctx;
 use crate::error::{Error, Result};
+use crate::merge::text_of;
 use crate::resource::ResourceId;
 use crate::time::Time;
 use crate::view::Object;
@@ -401,11 +402,6 @@ impl Action {
             on_failure: self.on_failure.map(|event| event.into_wire(ctx)).transpose()?,
         })
     }
-}
-
-/// JSON as text. A `Value` has only string keys, so it always has one.
-fn text_of(value: &Value) -> String {
-    serde_json::to_string(value).unwrap_or_default()
 }
 
 fn served(ctx: &Ctx<'_>, resource: ResourceId) -> Result<u32> {

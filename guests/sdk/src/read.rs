@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use litemap::LiteMap;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -218,12 +219,30 @@ impl FromJson for BTreeSet<String> {
     fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
         let mut texts = Vec::<String>::new();
         texts.read(reader)?;
-        *self = texts.into_iter().collect();
+        *self = crate::sort::set_of(texts);
         Ok(())
     }
 }
 
 impl<T: FromJson> FromJson for BTreeMap<String, T> {
+    fn blank() -> Self {
+        Self::new()
+    }
+
+    fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
+        self.clear();
+        reader.entries(&mut |name, value| {
+            let mut read = T::blank();
+            if let Some(value) = value {
+                read.read(value)?;
+            }
+            self.insert(name.into_owned(), read);
+            Ok(())
+        })
+    }
+}
+
+impl<T: FromJson> FromJson for LiteMap<String, T> {
     fn blank() -> Self {
         Self::new()
     }

@@ -2,8 +2,7 @@
 
 use crate::meta::StringMap;
 use crate::read::FromJson;
-use crate::sort::sort_by;
-use std::collections::BTreeSet;
+use crate::sort::{set_of, sort_by};
 
 /// A label selector as objects carry it.
 #[derive(Clone, Debug, Default, PartialEq, FromJson)]
@@ -73,8 +72,7 @@ impl LabelSelector {
                     expression.operator, expression.key
                 ));
             }
-            let values: BTreeSet<String> = expression.values.iter().cloned().collect();
-            let values = values.into_iter().collect();
+            let values = set_of(expression.values.iter().cloned()).into_iter().collect();
             selector.requirements.push(Requirement { key: expression.key.clone(), operator, values });
         }
         sort_by(&mut selector.requirements, |a, b| a.key.cmp(&b.key));

@@ -3,6 +3,9 @@
 //! and what they stand for follows.
 
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+use litemap::LiteMap;
 
 /// Sorts, equal items in the order they came.
 pub fn sort_by<T>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
@@ -31,6 +34,35 @@ pub fn sorted_by<T>(items: impl IntoIterator<Item = T>, compare: impl Fn(&T, &T)
     let mut sorted: Vec<T> = items.into_iter().collect();
     sort_by(&mut sorted, compare);
     sorted
+}
+
+/// A set, without the sort that `collect` begins with.
+pub fn set_of<T: Ord>(items: impl IntoIterator<Item = T>) -> BTreeSet<T> {
+    let mut set = BTreeSet::new();
+    for item in items {
+        set.insert(item);
+    }
+    set
+}
+
+/// A map, without the sort that `collect` begins with. Of a key that comes again
+/// the last value stays.
+pub fn map_of<K: Ord, V>(items: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, V> {
+    let mut map = BTreeMap::new();
+    for (key, value) in items {
+        map.insert(key, value);
+    }
+    map
+}
+
+/// A map that is a sorted list: a tenth of the code of a tree. To put something
+/// in before others moves them, so it is for what mostly comes in order.
+pub fn lite_map_of<K: Ord, V>(items: impl IntoIterator<Item = (K, V)>) -> LiteMap<K, V> {
+    let mut map = LiteMap::new();
+    for (key, value) in items {
+        map.insert(key, value);
+    }
+    map
 }
 
 /// The order in which so many items are sorted: a merge sort, from runs of one.

@@ -1,6 +1,7 @@
 //! Claims of pods: made before their pods, never deleted, and given owners by
 //! the retention policy.
 
+use coxswain_sdk::merge::text_of;
 use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS};
 use coxswain_sdk::{Action, Ctx, Event, Object, OwnerReference, Result, from_json};
 use serde_json::{Map, Value, json};
@@ -98,10 +99,10 @@ impl<'a> Claims<'a> {
         }
         // Its owner from the start, lest it is left behind.
         let owners: Vec<OwnerReference> =
-            from_json(&metadata["ownerReferences"].to_string()).unwrap_or_default();
+            from_json(&text_of(&metadata["ownerReferences"])).unwrap_or_default();
         let owners = self.owners.wanted(&owners).unwrap_or(owners);
         if !owners.is_empty() {
-            metadata["ownerReferences"] = json!(owners);
+            metadata["ownerReferences"] = owners.iter().map(OwnerReference::to_json).collect();
         }
         let action = Action::create(PERSISTENT_VOLUME_CLAIMS, &meta.namespace, &name, &claim)?;
         Ok(action.tag(&[tag, &name, " ", &self.pod].concat()).on_success(events.claim_made(&name, &self.pod)))
@@ -118,7 +119,7 @@ impl<'a> Claims<'a> {
         let write = |claim: &Object<Claim>| {
             let meta = &claim.metadata;
             let wanted = self.owners.wanted(&meta.owner_references)?;
-            let patch = json!({ "metadata": { "ownerReferences": wanted } });
+            let patch = json!({ "metadata": { "ownerReferences": wanted.iter().map(OwnerReference::to_json).collect::<Value>() } });
             Some(
                 Action::merge(PERSISTENT_VOLUME_CLAIMS, &meta.namespace, &meta.name, &patch)
                     .as_seen(claim)

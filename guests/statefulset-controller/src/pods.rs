@@ -1,6 +1,7 @@
 //! Pods: how they are made, what they must look like, how they are put right.
 
 use coxswain_sdk::contract::PatchKind;
+use coxswain_sdk::merge::to_value;
 use coxswain_sdk::resource::{PODS, STATEFUL_SETS};
 use coxswain_sdk::revisions::REVISION_HASH_LABEL;
 use coxswain_sdk::template::PodTemplate;
@@ -83,7 +84,7 @@ pub fn create(
         pod.metadata.labels.insert(label.to_owned(), value);
     }
     pod.metadata.labels.insert(REVISION_HASH_LABEL.to_owned(), revision.to_owned());
-    let mut pod = serde_json::to_value(&pod)
+    let mut pod = to_value(&pod)
         .map_err(|e| Error::Terminal(format!("cannot make pod {}/{name}: {e}", meta.namespace)))?;
     if !pod["spec"].is_object() {
         pod["spec"] = Value::Object(Map::new());

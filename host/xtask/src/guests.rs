@@ -22,12 +22,16 @@ const TARGET: &str = "wasm32-unknown-unknown";
 const PROFILE: &str = "guest";
 /// What a controller of ours should stay below, in bytes.
 const SIZE_GOAL: usize = 300 * 1024;
+/// What none may exceed, in bytes: a little more than the largest has. It only
+/// ever goes down.
+const SIZE_LIMIT: usize = 376 * 1024;
 
 /// What to build.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Arguments {
     names: Vec<String>,
     test_guests: bool,
+    check_sizes: bool,
     std_from: Option<Where>,
 }
 
@@ -39,6 +43,7 @@ impl Arguments {
         while let Some(argument) = rest.next() {
             match argument.as_str() {
                 "--test-guests" => parsed.test_guests = true,
+                "--check-sizes" => parsed.check_sizes = true,
                 "--std" => parsed.std_from = Some(rest.next().context("--std needs a value")?.parse()?),
                 flag if flag.starts_with('-') => bail!("unknown flag `{flag}`\n\n{}", crate::USAGE),
                 name => parsed.names.push(name.to_owned()),
@@ -118,7 +123,12 @@ pub fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         let out_dir = metadata.target_directory.join(guest.sort.directory());
         let core = core_dir.join(format!("{}.wasm", guest.core_name));
         match componentize(&core, &out_dir.join(format!("{}.wasm", guest.name)), guest.sort.size_goal()) {
-            Ok(report) => println!("{report}"),
+            Ok((report, size)) => {
+                println!("{report}");
+                if arguments.check_sizes && guest.sort == Sort::Controller {
+                    failed.extend(too_large(&guest.name, size));
+                }
+            }
             Err(error) => failed.push(format!("{}: {error:#}", guest.name)),
         }
     }
@@ -133,8 +143,21 @@ fn run_command(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Turns a core module into a component. Says what became of it.
-fn componentize(core: &Path, component: &Path, size_goal: Option<usize>) -> Result<String> {
+/// What is wrong with a controller of this size, if anything is.
+fn too_large(name: &str, size: usize) -> Option<String> {
+    (size > SIZE_LIMIT).then(|| {
+        format!(
+            "{name}: {} KiB, above the limit of {} KiB for a controller. Each is compiled on the user's machine, \
+             so size is time to the first reconcile: host/docs/adr/0014-small-guests.md says what makes guests \
+             large, and how to find it. (The limit is for the profile `guest` as the workspace has it.)",
+            size.div_ceil(1024),
+            SIZE_LIMIT / 1024
+        )
+    })
+}
+
+/// Turns a core module into a component. Says what became of it, and its size.
+fn componentize(core: &Path, component: &Path, size_goal: Option<usize>) -> Result<(String, usize)> {
     let module = fs::read(core).with_context(|| format!("reading {}", core.display()))?;
     let bytes = ComponentEncoder::default()
         .validate(true)
@@ -149,10 +172,10 @@ fn componentize(core: &Path, component: &Path, size_goal: Option<usize>) -> Resu
     };
     let report = format!("{name}: {} KiB{note}", bytes.len().div_ceil(1024));
     if fs::read(component).is_ok_and(|old| old == bytes) {
-        return Ok(format!("{report}, unchanged"));
+        return Ok((format!("{report}, unchanged"), bytes.len()));
     }
     write_whole(component, &bytes)?;
-    Ok(report)
+    Ok((report, bytes.len()))
 }
 
 /// Replaces a file, so that nobody sees a part of it.
@@ -279,6 +302,15 @@ mod tests {
     }
 
     #[test]
+    fn a_controller_above_the_limit_is_named_and_told_where_to_look() {
+        assert_eq!(too_large("a-controller", SIZE_LIMIT), None);
+        let told = too_large("a-controller", SIZE_LIMIT + 1).unwrap();
+        assert!(told.starts_with("a-controller: 377 KiB, above the limit of 376 KiB"), "{told}");
+        let page = told.split_whitespace().find(|word| word.starts_with("host/docs/")).unwrap();
+        assert!(crate::workspace_root().unwrap().join(page).is_file(), "{page}");
+    }
+
+    #[test]
     fn what_is_no_component_is_said_so() {
         let dir = std::env::temp_dir().join(format!("xtask-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
@@ -288,7 +320,7 @@ mod tests {
         assert!(!dir.join("out.wasm").exists());
         // A core module with nothing in it makes a component with nothing in it.
         fs::write(&core, b"\0asm\x01\0\0\0").unwrap();
-        let component = |goal| componentize(&core, &dir.join("sub/out.wasm"), goal).unwrap();
+        let component = |goal| componentize(&core, &dir.join("sub/out.wasm"), goal).unwrap().0;
         assert_eq!(component(None), "out.wasm: 1 KiB");
         assert_eq!(component(Some(1024)), "out.wasm: 1 KiB, unchanged");
         assert_eq!(component(Some(0)), "out.wasm: 1 KiB, above the goal of 0 KiB, unchanged");

@@ -16,10 +16,11 @@ use anyhow::{Context, Result, bail};
 const USAGE: &str = "\
 Build tasks of Coxswain.
 
-usage: cargo run --release -p xtask -- guests [--test-guests] [--std WHERE] [NAME...]
+usage: cargo run --release -p xtask -- guests [--test-guests] [--check-sizes] [--std WHERE] [NAME...]
 
   guests         builds controllers to target/controllers/NAME.wasm
     --test-guests  builds the guests of tests/guests as well, to target/test-guests
+    --check-sizes  fails where a controller is larger than any should be
     --std WHERE    takes Rust's standard library for WebAssembly from
                    installed, rustup, source, debian or debian-web; without it the first
                    of these that works

@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 use super::address::Family;
 use super::port::Port;
 use super::slice::{Annotations, Endpoint, EndpointSlice, WholePort};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::merge;
+use crate::merge::to_value;
 use crate::meta::{OwnerReference, StringMap};
 use crate::names;
 use crate::plan::Action;
@@ -138,7 +139,7 @@ impl<A: Annotations> Draft<A> {
             "generateName": prefix(owner.name),
             "namespace": owner.namespace,
             "labels": self.labels,
-            "ownerReferences": [json_of(owner.reference)?],
+            "ownerReferences": [to_value(owner.reference)?],
         });
         if !self.annotations.is_empty() {
             metadata["annotations"] = json!(self.annotations);
@@ -148,8 +149,8 @@ impl<A: Annotations> Draft<A> {
             "kind": ENDPOINT_SLICES.kind,
             "metadata": metadata,
             "addressType": self.family.name(),
-            "endpoints": json_of(&self.endpoints)?,
-            "ports": json_of(&self.ports)?,
+            "endpoints": to_value(&self.endpoints)?,
+            "ports": to_value(&self.ports)?,
         });
         Ok(Action::create(ENDPOINT_SLICES, owner.namespace, "", &slice)?.tag("create"))
     }
@@ -165,13 +166,13 @@ impl<A: Annotations> Draft<A> {
         put("labels", merge::diff_of(&seen.metadata.labels, &self.labels)?);
         put("annotations", merge::diff_of(&seen.metadata.annotations.to_map(), &self.annotations)?);
         if !owner.is_of(seen) {
-            put("ownerReferences", Some(json!([json_of(owner.reference)?])));
+            put("ownerReferences", Some(json!([to_value(owner.reference)?])));
         }
         if seen.endpoints != self.endpoints {
-            put("endpoints", Some(json_of(&self.endpoints)?));
+            put("endpoints", Some(to_value(&self.endpoints)?));
         }
         if self.has_other_ports(seen) {
-            put("ports", Some(json_of(&self.ports)?));
+            put("ports", Some(to_value(&self.ports)?));
         }
         Ok(changes)
     }
@@ -204,8 +205,4 @@ pub fn deletion<A>(slice: &Object<EndpointSlice<A>>) -> Action {
 /// would be no name any more.
 fn prefix(owner: &str) -> String {
     names::pod_prefix(owner)
-}
-
-fn json_of<T: serde::Serialize + ?Sized>(value: &T) -> Result<Value> {
-    serde_json::to_value(value).map_err(|e| Error::Terminal(format!("cannot write JSON: {e}")))
 }
