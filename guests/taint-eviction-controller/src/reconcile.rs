@@ -14,6 +14,10 @@ use crate::view::Pod;
 /// Index of pods by the node they are bound to.
 pub const BY_NODE: &str = "node";
 
+/// How long a pod that says why it goes is left to whoever else would delete it for the same taint: a DaemonSet tells of
+/// the pods that it deletes. With kube-controller-manager it has the time of a write.
+const OTHERS_FIRST_MILLIS: u32 = 100;
+
 const CONDITION: &str = "DisruptionTarget";
 const REASON: &str = "DeletionByTaintManager";
 
@@ -103,6 +107,7 @@ fn evict(now: Time, due: &[(&Object<Pod>, Option<Time>)], plan: &mut Plan) {
             measures::deletion(plan, &tag, since.map(|since| now.since(since)));
             writes.push(delete(pod).tag(&tag));
         } else {
+            plan.quiet(OTHERS_FIRST_MILLIS);
             writes.push(say_why(pod, now));
         }
     }
