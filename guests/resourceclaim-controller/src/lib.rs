@@ -14,7 +14,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-use coxswain_sdk::resource::{PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS};
+use coxswain_sdk::resource::{PODS, RESOURCE_CLAIMS};
 use coxswain_sdk::resource_claims::{POD_INDEX, with_pod_index};
 use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result};
 
@@ -48,8 +48,7 @@ impl Controller for ResourceClaimController {
             .write(PODS, "status", &["patch"])
             // What is made has an owner reference that blocks the owner's deletion.
             .write(PODS, "finalizers", &["update"])
-            .lookup_get(PODS, "")
-            .lookup_get(RESOURCE_CLAIM_TEMPLATES, "");
+            .lookup_get(PODS, "");
         measures::declare(declaration)
     }
 

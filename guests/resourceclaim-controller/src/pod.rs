@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use coxswain_sdk::claim_template::ClaimTemplate;
 use coxswain_sdk::contract::PatchKind;
-use coxswain_sdk::resource::{PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS};
+use coxswain_sdk::resource::{PODS, RESOURCE_CLAIMS};
 use coxswain_sdk::resource_claims::Named;
-use coxswain_sdk::{About, Action, Ask, Ctx, Object, OwnerReference, Plan, Query, Result};
+use coxswain_sdk::{About, Action, Ctx, Object, OwnerReference, Plan, Query, Result, Time};
 use serde_json::{Value, json};
 
 use crate::measures;
@@ -15,6 +14,9 @@ use crate::view::{Claim, ClaimSpec, Pod, PodClaim, Template};
 /// The annotation that says which of a pod's claims a claim was made for.
 const MADE_FOR: &str = "resource.kubernetes.io/pod-claim-name";
 const FAILED: &str = "FailedResourceClaimCreation";
+/// How old a pod is before a template is called missing: it can be seen before one that was made before it. Times of
+/// creation are in whole seconds.
+const TIME_TO_SEE: Duration = Duration::from_millis(1200);
 /// After so long a template that is missing is reported again.
 const REMIND_AFTER: Duration = Duration::from_secs(1000);
 /// Room in a name for what is generated.
@@ -42,6 +44,10 @@ pub fn reconcile(ctx: &Ctx<'_>, pod: &Pod) -> Result<Plan> {
                 measures::creation(&mut plan, &tag, &spec);
                 let create = create.tag(&tag);
                 plan.then(create.on_failure(about.warning(FAILED, text)));
+            }
+            Made::Later(at) => {
+                plan.come_back(at);
+                return Ok(plan);
             }
             Made::Trouble(text) => {
                 plan.event(about.warning(FAILED, message(&text)));
@@ -74,6 +80,8 @@ enum Made {
     Found(String),
     /// It is to be made, with this spec.
     Create(Action, ClaimSpec),
+    /// Whether it can be made is to be seen until then.
+    Later(Time),
     /// It cannot be made.
     Trouble(String),
 }
@@ -104,7 +112,12 @@ fn make(ctx: &Ctx<'_>, pod: &Pod, pod_claim: &PodClaim) -> Result<Made> {
     if let Some(claim) = found.next() {
         return Ok(Made::Found(claim.metadata.name.clone()));
     }
-    let Some(spec) = template_spec(ctx, &meta.namespace, template)? else {
+    let Some(object) = ctx.get::<Template>(&meta.namespace, template)? else {
+        if let Some(at) =
+            meta.creation_timestamp.map(|created| created + TIME_TO_SEE).filter(|at| *at > ctx.now())
+        {
+            return Ok(Made::Later(at));
+        }
         return Ok(Made::Trouble(format!(
             "resource claim template {template:?}: resourceclaimtemplate.resource.k8s.io {template:?} not found"
         )));
@@ -112,21 +125,11 @@ fn make(ctx: &Ctx<'_>, pod: &Pod, pod_claim: &PodClaim) -> Result<Made> {
     let mut owner = OwnerReference::controller(PODS, &meta.name, &meta.uid);
     // The pod may be gone before the claim is.
     owner.block_owner_deletion = None;
-    let mut claim = spec.claim(RESOURCE_CLAIMS, &meta.namespace, owner);
+    let mut claim = object.spec.claim(RESOURCE_CLAIMS, &meta.namespace, owner);
     claim.metadata.generate_name = Some(prefix(&meta.name, &pod_claim.name));
     claim.metadata.annotations.insert(MADE_FOR.to_owned(), pod_claim.name.clone());
     let create = Action::create(RESOURCE_CLAIMS, &meta.namespace, "", &claim)?;
-    Ok(Made::Create(create, spec.spec()?))
-}
-
-/// What claims are made of. A pod can be seen before the template that was made before it, so the API server is asked
-/// before it is called missing.
-fn template_spec(ctx: &Ctx<'_>, namespace: &str, name: &str) -> Result<Option<ClaimTemplate>> {
-    if let Some(template) = ctx.get::<Template>(namespace, name)? {
-        return Ok(Some(template.spec.clone()));
-    }
-    let live = ctx.find_live::<Template>(Ask::get(RESOURCE_CLAIM_TEMPLATES, namespace, name))?;
-    Ok(live.map(|template| template.spec))
+    Ok(Made::Create(create, object.spec.spec()?))
 }
 
 /// Reserves claims for a pod that somebody else than the scheduler has bound to
