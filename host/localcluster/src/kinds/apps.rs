@@ -185,7 +185,7 @@ fn deployment_strategy(out: &mut Vec<FieldError>, strategy: &Value) {
             at_most_all(out, down, field);
         }
         _ => {
-            let shown = internal::strategy(strategy);
+            let shown = internal::strategy(strategy, &["maxUnavailable", "maxSurge"]);
             let message =
                 format!("Unsupported value: {shown}: supported values: \"Recreate\", \"RollingUpdate\"");
             out.push(FieldError::raw(FieldReason::NotSupported, "spec.strategy", message));

@@ -123,7 +123,7 @@ fn validate(object: &Value) -> Vec<FieldError> {
             at_most_all(&mut out, down, field);
         }
         _ => {
-            let shown = internal::strategy(strategy);
+            let shown = internal::strategy(strategy, &["maxUnavailable", "maxSurge"]);
             let message =
                 format!("Unsupported value: {shown}: supported values: \"RollingUpdate\", \"OnDelete\"");
             out.push(FieldError::raw(FieldReason::NotSupported, "spec.updateStrategy", message));

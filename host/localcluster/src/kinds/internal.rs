@@ -64,13 +64,9 @@ pub(super) fn capitalised(fields: &[&str], value: &Value) -> String {
 }
 
 /// How pods are replaced, as the internal type of workloads has it.
-pub(super) fn strategy(strategy: &Value) -> String {
+pub(super) fn strategy(strategy: &Value, fields: &[&str]) -> String {
     let rolling = &strategy["rollingUpdate"];
-    let keys: Vec<&str> = ["partition", "maxUnavailable", "maxSurge"]
-        .into_iter()
-        .filter(|key| rolling.get(*key).is_some())
-        .collect();
-    let rolling = if rolling.is_object() { capitalised(&keys, rolling) } else { "null".to_owned() };
+    let rolling = if rolling.is_object() { capitalised(fields, rolling) } else { "null".to_owned() };
     let ty = strategy["type"].as_str().unwrap_or("");
     format!("{{\"Type\":{},\"RollingUpdate\":{rolling}}}", Value::from(ty))
 }

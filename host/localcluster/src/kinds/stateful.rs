@@ -65,8 +65,8 @@ fn defaults(object: &mut Value) {
     fill(retention, "whenDeleted", "Retain");
     fill(retention, "whenScaled", "Retain");
     for claim in items_mut(spec, "volumeClaimTemplates") {
-        fill(claim, "apiVersion", "v1");
-        fill(claim, "kind", "PersistentVolumeClaim");
+        set(claim, "apiVersion", "v1");
+        set(claim, "kind", "PersistentVolumeClaim");
         volume_claims::claim_defaults(claim);
         fill(child(claim, "status"), "phase", "Pending");
     }
@@ -99,7 +99,7 @@ fn validate(object: &Value) -> Vec<FieldError> {
             non_negative(&mut out, "spec.updateStrategy.rollingUpdate.partition", partition);
         }
         _ => {
-            let shown = internal::strategy(strategy);
+            let shown = internal::strategy(strategy, &["partition", "maxUnavailable"]);
             let message = format!("Invalid value: {shown}: must be 'RollingUpdate' or 'OnDelete'");
             out.push(FieldError::raw(FieldReason::Invalid, "spec.updateStrategy", message));
         }
