@@ -49,7 +49,10 @@ pub trait FromJson: Sized {
 /// Why JSON could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed(
-    // A thin pointer: nearly every function of a view gives it back.
+    #[allow(
+        clippy::box_collection,
+        reason = "a thin pointer: nearly every function of a view gives it back"
+    )]
     Box<String>,
 );
 

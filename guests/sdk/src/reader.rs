@@ -110,7 +110,7 @@ impl<'r, 'de> Reader<'r, 'de> {
                 let mut first = true;
                 while cursor.more(&mut first, b']')? {
                     let is_null = cursor.null()?;
-                    read((!is_null).then(|| Reader(Place::Text(cursor))))?;
+                    read(if is_null { None } else { Some(Reader(Place::Text(cursor))) })?;
                 }
                 cursor.leave(b']')
             }
@@ -131,7 +131,7 @@ impl<'r, 'de> Reader<'r, 'de> {
                     let name = cursor.text()?;
                     cursor.eat(b':')?;
                     let is_null = cursor.null()?;
-                    read(name, (!is_null).then(|| Reader(Place::Text(cursor))))?;
+                    read(name, if is_null { None } else { Some(Reader(Place::Text(cursor))) })?;
                 }
                 cursor.leave(b'}')
             }
