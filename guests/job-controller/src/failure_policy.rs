@@ -20,11 +20,16 @@ pub enum Meaning {
 impl Meaning {
     /// What a failed pod means. Without a policy it counts.
     pub fn of(job: &Job, pod: &Pod) -> Self {
-        job.spec.pod_failure_policy.as_ref().map_or(Self::Count, |policy| Self::by_policy(policy, pod))
+        Self::by_rule(job, pod).unwrap_or(Self::Count)
+    }
+
+    /// What a rule of the policy says of a failed pod. None where none does.
+    pub fn by_rule(job: &Job, pod: &Pod) -> Option<Self> {
+        job.spec.pod_failure_policy.as_ref().and_then(|policy| Self::by_policy(policy, pod))
     }
 
     /// The first rule that fits and has an action that we know decides.
-    fn by_policy(policy: &PodFailurePolicy, pod: &Pod) -> Self {
+    fn by_policy(policy: &PodFailurePolicy, pod: &Pod) -> Option<Self> {
         let name = || format!("{}/{}", pod.metadata.namespace, pod.metadata.name);
         for (number, rule) in policy.rules.iter().enumerate() {
             let why = if let Some(codes) = &rule.on_exit_codes {
@@ -41,14 +46,26 @@ impl Meaning {
             };
             let Some(why) = why else { continue };
             match rule.action.as_str() {
-                "Ignore" => return Self::Ignore,
-                "Count" => return Self::Count,
-                "FailIndex" => return Self::FailIndex,
-                "FailJob" => return Self::FailJob(format!("{why} matching FailJob rule at index {number}")),
+                "Ignore" => return Some(Self::Ignore),
+                "Count" => return Some(Self::Count),
+                "FailIndex" => return Some(Self::FailIndex),
+                "FailJob" => {
+                    return Some(Self::FailJob(format!("{why} matching FailJob rule at index {number}")));
+                }
                 _ => {}
             }
         }
-        Self::Count
+        None
+    }
+
+    /// The action of the rule that says so.
+    pub fn action(&self) -> &'static str {
+        match self {
+            Self::Count => "Count",
+            Self::Ignore => "Ignore",
+            Self::FailIndex => "FailIndex",
+            Self::FailJob(_) => "FailJob",
+        }
     }
 
     /// Whether it counts.

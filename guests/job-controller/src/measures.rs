@@ -3,6 +3,8 @@
 //! Pods are counted as they enter the status, Jobs as their end does; so what
 //! a failed write leaves out is not counted.
 
+use std::collections::BTreeSet;
+
 use coxswain_sdk::contract::{Measure, Occasion};
 use coxswain_sdk::{Declaration, Plan};
 
@@ -10,7 +12,7 @@ use crate::indexes::Indexes;
 use crate::manage::Work;
 use crate::status::Outlook;
 use crate::tally::Tally;
-use crate::track::clamped;
+use crate::track::{Release, clamped};
 use crate::view::Job;
 
 const SYNC_SECONDS: &str = "job_controller_job_sync_duration_seconds";
@@ -19,11 +21,18 @@ const FINISHED: &str = "job_controller_jobs_finished_total";
 const PODS_FINISHED: &str = "job_controller_job_pods_finished_total";
 const INDEXES_FINISHED: &str = "job_controller_job_finished_indexes_total";
 const PODS_CREATED: &str = "job_controller_job_pods_creation_total";
+const HANDLED_FAILURES: &str = "job_controller_pod_failures_handled_by_failure_policy_total";
+const ELSEWHERE: &str = "job_controller_jobs_by_external_controller_total";
 
 /// Tag of the write that the counts go with.
 const STATUS: &str = "status";
 /// Tag of the writes that make pods.
 pub const CREATE: &str = "create";
+/// What tags of writes begin with that take the finalizer off pods which a rule of the policy judged.
+pub const HANDLED: &str = "count ";
+
+/// State of the key of a Job that others manage, once it is counted.
+const COUNTED: &str = "managed-elsewhere";
 
 /// Declares the metrics.
 pub fn declare(declaration: Declaration) -> Declaration {
@@ -48,6 +57,16 @@ pub fn declare(declaration: Declaration) -> Declaration {
             PODS_CREATED,
             &["reason", "status"],
             "[ALPHA] The number of Pods created by the Job controller labelled with a reason for the Pod creation. This metric also distinguishes between Pods created using different PodReplacementPolicy settings. Possible values of the \"reason\" label are: \"new\", \"recreate_terminating_or_failed\", \"recreate_failed\". Possible values of the \"status\" label are: \"succeeded\", \"failed\".",
+        )
+        .counter(
+            HANDLED_FAILURES,
+            &["action"],
+            "[BETA] The number of failed Pods handled by failure policy with respect to the failure policy action applied based on the matched rule. Possible values of the action label correspond to the possible values for the failure policy rule action, which are: \"FailJob\", \"Ignore\" and \"Count\".",
+        )
+        .counter(
+            ELSEWHERE,
+            &["controller_name"],
+            "[ALPHA] The number of Jobs managed by an external controller",
         )
 }
 
@@ -87,6 +106,23 @@ pub fn creations(plan: &mut Plan, job: &Job, tally: &Tally<'_>, work: &Work<'_>,
     if !work.create.is_empty() {
         let each = Occasion::Each(CREATE.to_owned());
         plan.measure_if(each, PODS_CREATED, &[reason, "succeeded"], Measure::Number(1.0));
+    }
+}
+
+/// Counts a Job that others manage, the first time it is seen.
+pub fn managed_elsewhere(plan: &mut Plan, state: Option<&str>, manager: &str) {
+    if state != Some(COUNTED) {
+        plan.measure(ELSEWHERE, &[manager], 1.0).keep(COUNTED);
+    }
+}
+
+/// Counts failed pods that a rule of the policy judged, as they lose their
+/// finalizer: what loses it does so once.
+pub fn handled(plan: &mut Plan, release: &[Release<'_>]) {
+    let actions: BTreeSet<&str> = release.iter().filter_map(|release| release.action).collect();
+    for action in actions {
+        let each = Occasion::Each(format!("{HANDLED}{action}"));
+        plan.measure_if(each, HANDLED_FAILURES, &[action], Measure::Number(1.0));
     }
 }
 

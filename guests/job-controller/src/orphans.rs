@@ -30,7 +30,7 @@ pub fn reconcile_owner(ctx: &Ctx<'_>) -> Result<Plan> {
         return Ok(plan);
     }
     let job = ctx.list::<Job>(Query::all().uid(uid))?.pop();
-    if job.is_some_and(|job| job.is_managed_elsewhere() || !job.is_finished()) {
+    if job.is_some_and(|job| job.managed_elsewhere().is_some() || !job.is_finished()) {
         return Ok(plan);
     }
     let pods = ctx.list::<Pod>(Query::all().index(OWNED, &[uid, TRACKING]))?;

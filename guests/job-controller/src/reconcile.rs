@@ -3,10 +3,10 @@
 use coxswain_sdk::{About, Ctx, Plan, Result};
 
 use crate::memory::{Memory, Turn};
-use crate::orphans;
 use crate::setbacks::Review;
 use crate::sync::sync;
 use crate::view::Job;
+use crate::{measures, orphans};
 
 /// Key source: Jobs.
 pub const OF_JOBS: &str = "jobs";
@@ -26,8 +26,12 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
 
 fn reconcile_job(ctx: &Ctx<'_>) -> Result<Plan> {
     let mut plan = Plan::new();
-    let ours = ctx.primary::<Job>()?.filter(|job| !job.is_managed_elsewhere() && !job.is_finished());
-    let Some(job) = ours else {
+    let job = ctx.primary::<Job>()?;
+    if let Some(manager) = job.as_ref().and_then(|job| job.managed_elsewhere()) {
+        measures::managed_elsewhere(&mut plan, ctx.state(), manager);
+        return Ok(plan);
+    }
+    let Some(job) = job.filter(|job| !job.is_finished()) else {
         if ctx.state().is_some() {
             plan.clear();
         }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::manage::Work;
 use crate::tally::{Tally, number};
-use crate::track::{Tracked, clamped, count_untracked, track};
+use crate::track::{Release, Tracked, clamped, count_untracked, track};
 use crate::verdict::Verdict;
 use crate::view::{Job, JobStatus, Pod, SUSPENDED};
 
@@ -21,7 +21,7 @@ pub struct Outlook<'a> {
     /// The status before pods lose their finalizers.
     pub before: JobStatus,
     /// Pods that then lose them.
-    pub release: Vec<&'a Object<Pod>>,
+    pub release: Vec<Release<'a>>,
     /// The status once they have.
     pub after: JobStatus,
     /// Whether the Job has then ended.
@@ -65,7 +65,8 @@ impl<'a> Outlook<'a> {
             record(&mut before, verdict.interim(), verdict, now);
         }
         let mut after = before.clone();
-        let released: HashSet<&str> = release.iter().map(|pod| pod.metadata.uid.as_str()).collect();
+        let released: HashSet<&str> =
+            release.iter().map(|release| release.pod.metadata.uid.as_str()).collect();
         count_untracked(&mut after, |uid| !released.contains(uid));
         let end = verdict.filter(|_| !cut_short && may_end(&after));
         if let Some(verdict) = &end {

@@ -85,6 +85,7 @@ pub fn sync(
     measures::sync(&mut plan, job, &work);
     measures::creations(&mut plan, job, &tally, &work, review.refused.len());
     measures::status(&mut plan, job, &tally, &outlook);
+    measures::handled(&mut plan, &outlook.release);
 
     // Writes to pods come first, and the status says what they lead to: if one
     // fails it is not written. After that the status says what there is, and

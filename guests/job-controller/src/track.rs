@@ -19,10 +19,18 @@ use crate::view::{Job, JobStatus, Pod};
 /// About so many pods are listed as uncounted, and lose their finalizer, at once.
 pub const MOST_UNCOUNTED: usize = 500;
 
+/// A pod that loses its finalizer.
+pub struct Release<'a> {
+    /// The pod.
+    pub pod: &'a Object<Pod>,
+    /// The action of the policy's rule that its failure was judged by.
+    pub action: Option<&'static str>,
+}
+
 /// What follows once the status is written.
 pub struct Tracked<'a> {
     /// Pods that then lose their finalizer.
-    pub release: Vec<&'a Object<Pod>>,
+    pub release: Vec<Release<'a>>,
     /// Whether there are more, left for the next plan.
     pub cut_short: bool,
 }
@@ -56,24 +64,25 @@ pub fn track<'a>(
             result.cut_short = true;
             break;
         }
-        result.release.push(pod);
         let uid = &pod.metadata.uid;
         let index = pod.valid_index(job);
         let valid = !job.is_indexed() || index.is_some();
+        let mut action = None;
         if pod.has_succeeded() && !listed_failed.contains(uid.as_str()) {
             if job.is_indexed() {
                 new_indexes += usize::from(index.is_some_and(|index| !tally.completed_before.has(index)));
             } else if !listed_succeeded.contains(uid.as_str()) {
                 lists.succeeded.push(uid.clone());
             }
-        } else if (failed || ended_badly)
-            && valid
-            && !listed_failed.contains(uid.as_str())
-            && Meaning::of(job, pod).counts()
-        {
+        } else if (failed || ended_badly) && valid {
             // Once the Job has failed, pods that have not ended count as failed too.
-            lists.failed.push(uid.clone());
+            let by_rule = Meaning::by_rule(job, pod);
+            action = by_rule.as_ref().map(Meaning::action);
+            if !listed_failed.contains(uid.as_str()) && by_rule.is_none_or(|meaning| meaning.counts()) {
+                lists.failed.push(uid.clone());
+            }
         }
+        result.release.push(Release { pod, action });
     }
     status.uncounted_terminated_pods = Some(lists);
     if job.is_indexed() {

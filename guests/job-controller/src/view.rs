@@ -214,9 +214,9 @@ impl Job {
         self.spec.suspend == Some(true)
     }
 
-    /// Whether somebody else reconciles it.
-    pub fn is_managed_elsewhere(&self) -> bool {
-        self.spec.managed_by.as_deref().is_some_and(|name| name != OUR_NAME)
+    /// Who else reconciles it, if somebody does.
+    pub fn managed_elsewhere(&self) -> Option<&str> {
+        self.spec.managed_by.as_deref().filter(|name| *name != OUR_NAME)
     }
 
     /// Whether it has succeeded or failed for good.

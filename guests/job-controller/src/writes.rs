@@ -9,10 +9,11 @@ use coxswain_sdk::{About, Action, Object, Result, Step, pod};
 
 use crate::make::creations;
 use crate::manage::Work;
-use crate::measures::CREATE;
+use crate::measures::{CREATE, HANDLED};
 use crate::orphans::untrack;
 use crate::status::Outlook;
 use crate::tally::Tally;
+use crate::track::Release;
 use crate::view::{Job, JobStatus};
 
 /// The writes that make and delete pods. A pod that is deleted before it has
@@ -47,6 +48,12 @@ pub fn of_status(job: &Object<Job>, outlook: Outlook<'_>) -> Result<[Step; 3]> {
         let with = if outlook.ended || first.is_none() { &mut last } else { &mut first };
         *with = with.take().map(|write| write.on_success(event));
     }
-    let release = outlook.release.iter().map(|pod| untrack(pod).tag("count"));
+    let release = outlook.release.iter().map(|release| untrack(release.pod).tag(&tag(release)));
     Ok([first.into(), Step::new(release), last.into()])
+}
+
+/// Tag of the write that takes the finalizer off. Those of pods that a rule of
+/// the policy judged are told apart.
+pub fn tag(release: &Release<'_>) -> String {
+    release.action.map_or_else(|| "count".to_owned(), |action| format!("{HANDLED}{action}"))
 }

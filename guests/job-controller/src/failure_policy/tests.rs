@@ -3,6 +3,10 @@ use serde_json::{Value, json};
 use super::*;
 
 fn meaning(rules: Value, status: Value) -> Meaning {
+    by_rule(rules, status).unwrap_or(Meaning::Count)
+}
+
+fn by_rule(rules: Value, status: Value) -> Option<Meaning> {
     let policy: PodFailurePolicy = serde_json::from_value(json!({ "rules": rules })).unwrap();
     let pod = json!({"metadata": {"name": "p", "namespace": "ns"}, "status": status});
     Meaning::by_policy(&policy, &serde_json::from_value(pod).unwrap())
@@ -46,6 +50,22 @@ fn exit_codes_decide() {
         (codes("FailJob", "in", &[137]), 137, Meaning::Count),
     ] {
         assert_eq!(meaning(json!([rule.clone()]), main(code)), expected, "{rule} with {code}");
+    }
+}
+
+#[test]
+fn what_no_rule_fits_counts_by_no_rule() {
+    let ended = json!({"containerStatuses": [ended("main", 5)]});
+    for (action, code, told) in [
+        ("Count", 5, Some("Count")),
+        ("Ignore", 5, Some("Ignore")),
+        ("FailIndex", 5, Some("FailIndex")),
+        ("FailJob", 5, Some("FailJob")),
+        ("Count", 6, None),
+        ("Later", 5, None),
+    ] {
+        let by_rule = by_rule(json!([codes(action, "In", &[code])]), ended.clone());
+        assert_eq!(by_rule.as_ref().map(Meaning::action), told, "{action} {code}");
     }
 }
 

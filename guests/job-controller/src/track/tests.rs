@@ -9,7 +9,8 @@ fn status_after(job: &Job, pods: &[Object<Pod>], verdict: Option<bool>) -> (JobS
     let mut status = job.status.clone();
     let tally = Tally::of(job, pods);
     let tracked = track(job, &tally, verdict.as_ref(), &mut status);
-    let release = names(tracked.release).into_iter().map(str::to_owned).collect();
+    let release =
+        names(tracked.release.iter().map(|release| release.pod)).into_iter().map(str::to_owned).collect();
     (status, release, tracked.cut_short)
 }
 
