@@ -17,7 +17,7 @@ pub struct ReplicaSetController;
 
 impl Controller for ReplicaSetController {
     fn declare() -> Declaration {
-        Declaration::new("replicaset-controller")
+        replicas::measures(Declaration::new("replicaset-controller"))
             .alias("replicaset")
             .version(env!("CARGO_PKG_VERSION"))
             .state_format(1, &[])

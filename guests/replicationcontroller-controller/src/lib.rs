@@ -20,7 +20,7 @@ pub struct ReplicationControllerController;
 
 impl Controller for ReplicationControllerController {
     fn declare() -> Declaration {
-        Declaration::new("replicationcontroller-controller")
+        replicas::measures(Declaration::new("replicationcontroller-controller"))
             .alias("replicationcontroller")
             .version(env!("CARGO_PKG_VERSION"))
             .service_account("replication-controller")

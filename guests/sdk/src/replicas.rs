@@ -19,6 +19,7 @@ use crate::condition::{self, Condition};
 use crate::contract::Failure;
 use crate::ctx::Ctx;
 use crate::error::{Error, Result};
+use crate::manifest::Declaration;
 use crate::meta::{ObjectMeta, OwnerReference, is_default};
 use crate::plan::{About, Action, Plan, Step};
 use crate::pod::{self, Pod, next_available};
@@ -36,6 +37,9 @@ pub const BURST: usize = 500;
 
 /// Type of the condition that says that pods cannot be made or deleted.
 pub const REPLICA_FAILURE: &str = "ReplicaFailure";
+
+/// What is measured of pods chosen to be deleted. Of ReplicationControllers too, as kube-controller-manager has it.
+const AGE_RATIO: &str = "replicaset_controller_sorting_deletion_age_ratio";
 
 /// State kept once the namespace is seen to go: no pod can be made any more.
 const NAMESPACE_TERMINATING: &str = "namespace-terminating";
@@ -106,6 +110,16 @@ pub struct ReplicaStatus {
     pub conditions: Vec<Condition>,
 }
 
+/// Declares what is measured.
+pub fn measures(declaration: Declaration) -> Declaration {
+    declaration.histogram(
+        AGE_RATIO,
+        &[],
+        &[0.25, 0.5, 1.0, 2.0, 4.0, 8.0],
+        "[ALPHA] The ratio of chosen deleted pod's ages to the current youngest pod's age (at the time). Should be <2. The intent of this metric is to measure the rough efficacy of the LogarithmicScaleDown feature gate's effect on the sorting (and deletion) of pods when a replicaset scales down. This only considers Ready pods when calculating and reporting.",
+    )
+}
+
 /// One reconcile of an owner of replicas, which is the key's object.
 pub fn reconcile<O: ReplicaOwner>(ctx: &Ctx<'_>) -> Result<Plan> {
     let Some(owner) = ctx.primary::<O>()? else { return Ok(Plan::new()) };
@@ -158,6 +172,11 @@ pub fn reconcile<O: ReplicaOwner>(ctx: &Ctx<'_>) -> Result<Plan> {
             }
             Difference::Delete(count) => {
                 let victims = choose_victims(ctx, &*owner, &pods, count)?;
+                if victims.len() < pods.len() {
+                    for ratio in age_ratios(&victims, &pods, ctx.now()) {
+                        plan.measure(AGE_RATIO, &[], ratio);
+                    }
+                }
                 plan.then(deletions(&about, &victims));
             }
             Difference::None => {}
@@ -249,6 +268,18 @@ fn choose_victims<O: ReplicaOwner>(
     }
     victims.truncate(count);
     Ok(victims)
+}
+
+/// How many times as old as the youngest pod each victim is, in whole numbers as kube-controller-manager has it. Only
+/// pods that are ready matter.
+fn age_ratios(victims: &[Object<Pod>], pods: &[Object<Pod>], now: Time) -> Vec<f64> {
+    let age = |pod: &Object<Pod>| {
+        let created = pod.metadata.creation_timestamp.filter(|_| pod.is_ready());
+        created.and_then(|created| u64::try_from(now.since(created).as_millis()).ok())
+    };
+    // What is younger than a millisecond has no age to compare with.
+    let Some(youngest) = pods.iter().filter_map(age).min().filter(|age| *age > 0) else { return Vec::new() };
+    victims.iter().filter_map(age).map(|age| (age / youngest) as f64).collect()
 }
 
 /// How many active pods there are on each node, of all the owners that share
