@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::internal;
 use super::pod_annotations;
-use super::pod_changes::{ephemeral, keep_all_but, resize, resized};
+use super::pod_changes::{ephemeral, keep_all_but, resize, resized, scheduling_only_narrowed};
 use super::pod_defaults;
 use super::pod_scheduling;
 use super::pod_status;
@@ -194,6 +194,7 @@ fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
     }
     if !items(before, "schedulingGates").is_empty() {
         // A gated pod may still be given more to be scheduled by.
+        scheduling_only_narrowed(&mut out, before, after);
         copy(before, &mut fixed, "nodeSelector");
         copy(&before["affinity"], &mut fixed["affinity"], "nodeAffinity");
         if empty(&fixed["affinity"]) && before["affinity"].is_null() {

@@ -6,7 +6,7 @@ use super::internal;
 use super::pod_validation;
 use super::resources;
 use super::value::{copy, items, remove, set, text};
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldReason};
 
 /// Takes one field of the new spec and nothing else.
 pub(super) fn keep_all_but(old: &Value, new: &mut Value, key: &str) {
@@ -101,5 +101,42 @@ pub(super) fn resized(out: &mut Vec<FieldError>, old: &Value, new: &Value) {
     }
     if !can_resize(old) {
         out.push(FieldError::forbidden("spec", "Pod running on node without support for resize"));
+    }
+}
+
+/// A gated pod's node selector and required node affinity may only get stricter.
+pub(super) fn scheduling_only_narrowed(out: &mut Vec<FieldError>, before: &Value, after: &Value) {
+    let (old, new) = (&before["nodeSelector"], &after["nodeSelector"]);
+    let kept = old.as_object().into_iter().flatten().all(|(key, value)| new.get(key) == Some(value));
+    if !kept {
+        let detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+        out.push(FieldError::invalid("spec.nodeSelector", new, detail));
+    }
+    const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+    let [old, new] = [before, after].map(|spec| &spec["affinity"]["nodeAffinity"][REQUIRED]);
+    let [old, new] = [old, new].map(|selector| items(selector, "nodeSelectorTerms"));
+    let field = format!("spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms");
+    if old.is_empty() {
+        return;
+    }
+    if old.len() != new.len() {
+        let terms: Vec<String> = new.iter().map(|term| internal::shown("NodeSelectorTerm", term)).collect();
+        let shown = if new.is_empty() { "null".to_owned() } else { format!("[{}]", terms.join(",")) };
+        let detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
+        let message = format!("Invalid value: {shown}: {detail}");
+        out.push(FieldError::raw(FieldReason::Invalid, field, message));
+        return;
+    }
+    for (i, (old, new)) in old.iter().zip(new).enumerate() {
+        let lists = ["matchExpressions", "matchFields"].map(|key| (items(old, key), items(new, key)));
+        let was_empty = lists.iter().all(|(old, _)| old.is_empty());
+        let kept = lists.iter().all(|(old, new)| new.starts_with(old));
+        let grown = lists.iter().any(|(_, new)| !new.is_empty());
+        if !kept || (was_empty && grown) {
+            let shown = internal::shown("NodeSelectorTerm", new);
+            let message =
+                format!("Invalid value: {shown}: only additions are allowed (no mutations or deletions)");
+            out.push(FieldError::raw(FieldReason::Invalid, format!("{field}[{i}]"), message));
+        }
     }
 }

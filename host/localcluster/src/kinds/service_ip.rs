@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::service_family::{self as family, Cidr, Family};
-use super::value::{child, copy, empty, flag, int, items, items_mut, remove, set, text};
+use super::service_validation::is_reachable;
+use super::value::{child, copy, empty, int, items, items_mut, remove, set, text};
 use crate::rest::strategy::{Consulted, Ctx};
 use crate::status::{FieldError, Status};
 
@@ -366,17 +367,35 @@ fn keep_allocated(old: &Value, new: &mut Value) {
             remove(port, "nodePort");
         }
     }
-    let type_name = text(spec, "type").to_owned();
-    if changed_type && !matches!(type_name.as_str(), "NodePort" | "LoadBalancer") {
-        if spec["externalTrafficPolicy"] == before["externalTrafficPolicy"] {
-            remove(spec, "externalTrafficPolicy");
+    // What only another type has goes with that type, unless it was changed as well.
+    for (key, needed) in DEPENDENT {
+        if needed(before) && !needed(spec) && spec[key] == before[key] {
+            remove(spec, key);
         }
-        remove(spec, "healthCheckNodePort");
     }
-    if changed_type && type_name != "LoadBalancer" && flag(before, "allocateLoadBalancerNodePorts") {
-        remove(spec, "allocateLoadBalancerNodePorts");
+    let key = "healthCheckNodePort";
+    if needs_health_port(before) && needs_health_port(spec) && int(spec, key) == 0 {
+        copy(before, spec, key);
     }
 }
+
+fn is_balanced(spec: &Value) -> bool {
+    text(spec, "type") == "LoadBalancer"
+}
+
+fn needs_health_port(spec: &Value) -> bool {
+    is_balanced(spec) && text(spec, "externalTrafficPolicy") == "Local"
+}
+
+/// A field and the services that have it.
+type Dependent = (&'static str, fn(&Value) -> bool);
+
+const DEPENDENT: &[Dependent] = &[
+    ("healthCheckNodePort", needs_health_port),
+    ("allocateLoadBalancerNodePorts", is_balanced),
+    ("loadBalancerClass", is_balanced),
+    ("externalTrafficPolicy", is_reachable),
+];
 
 #[cfg(test)]
 mod tests {

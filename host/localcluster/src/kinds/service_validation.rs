@@ -241,12 +241,19 @@ pub(super) fn balancer_class(out: &mut Vec<FieldError>, spec: &Value) {
     }
 }
 
+/// Can be reached from outside of the cluster.
+pub(super) fn is_reachable(spec: &Value) -> bool {
+    match text(spec, "type") {
+        "LoadBalancer" | "NodePort" => true,
+        "ClusterIP" => !items(spec, "externalIPs").is_empty(),
+        _ => false,
+    }
+}
+
 fn traffic(out: &mut Vec<FieldError>, spec: &Value) {
     let (type_name, external) = (text(spec, "type"), text(spec, "externalTrafficPolicy"));
-    let reachable = matches!(type_name, "LoadBalancer" | "NodePort")
-        || (type_name == "ClusterIP" && !items(spec, "externalIPs").is_empty());
     let field = "spec.externalTrafficPolicy";
-    if reachable {
+    if is_reachable(spec) {
         one_of(out, spec, "spec", "externalTrafficPolicy", &["Cluster", "Local"]);
     } else if !external.is_empty() {
         let detail = "may only be set for externally-accessible services";

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::go::json_type;
 use crate::schema::{StructId, Type, schema};
 
 /// The first misfit, if there is one.
@@ -22,6 +23,10 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
+fn alone(value: &Value, go: &str) -> String {
+    format!("json: cannot unmarshal {} into Go value of type {go}", json_type(value))
+}
+
 fn find(ty: &Type, value: &Value) -> Option<String> {
     if value.is_null() {
         return None;
@@ -35,17 +40,31 @@ fn find(ty: &Type, value: &Value) -> Option<String> {
         (Type::List(item), Value::Array(items)) => items.iter().find_map(|value| find(item, value)),
         (Type::Map(item), Value::Object(map)) => map.values().find_map(|value| find(item, value)),
         (Type::Struct(_), other) => Some(format!("cannot restore struct from: {}", kind_of(other))),
-        (Type::List(_), other) => Some(format!("cannot restore slice from {}", kind_of(other))),
+        (Type::Bytes, Value::String(_) | Value::Array(_)) => None,
+        (Type::List(_) | Type::Bytes, other) => Some(format!("cannot restore slice from {}", kind_of(other))),
         (Type::Map(_), other) => Some(format!("cannot restore map from {}", kind_of(other))),
         (Type::I32, Value::Number(n)) if !n.is_f64() => None,
-        (Type::I64 | Type::F64, Value::Number(_)) | (Type::Bool, Value::Bool(_)) => None,
+        (Type::I64, Value::Number(n)) if !n.is_f64() => None,
+        (Type::F64, Value::Number(_)) | (Type::Bool, Value::Bool(_)) => None,
         (Type::String, Value::String(_)) => None,
-        (Type::String, other) => Some(format!("cannot convert {} to string", kind_of(other))),
+        (Type::String, Value::Number(n)) if !n.is_f64() => Some("cannot convert int64 to string".into()),
+        (Type::String, _) => Some("unrecognized type: string".into()),
+        (Type::I32, Value::Number(_)) => Some("cannot convert float64 to int32".into()),
+        (Type::I64, Value::Number(n)) if n.as_f64().is_none_or(|n| n.fract() != 0.0) => {
+            Some("cannot convert float64 to int64".into())
+        }
         (Type::I32, _) => Some("unrecognized type: int32".into()),
+        (Type::I64, Value::Number(_)) => None,
         (Type::I64, _) => Some("unrecognized type: int64".into()),
         (Type::F64, _) => Some("unrecognized type: float64".into()),
         (Type::Bool, _) => Some("unrecognized type: bool".into()),
-        // These decode themselves; the words of the decoder stand.
+        // These decode themselves, from JSON that does not know the field it stands in.
+        (Type::Time | Type::MicroTime | Type::Duration, Value::String(_)) => None,
+        (Type::Time | Type::MicroTime | Type::Duration, other) => Some(alone(other, "string")),
+        (Type::IntOrString, Value::Bool(_) | Value::Array(_) | Value::Object(_)) => {
+            Some(alone(value, "int32"))
+        }
+        // The words of the decoder stand.
         _ => None,
     }
 }

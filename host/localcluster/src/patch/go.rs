@@ -19,6 +19,23 @@ pub fn go_fmt(value: &Value) -> String {
     }
 }
 
+/// The value as `fmt.Sprintf("%s")` prints it, which marks what is no text.
+pub fn go_string(value: &Value) -> String {
+    match value {
+        Value::Null => "%!s(<nil>)".into(),
+        Value::Bool(_) | Value::Number(_) => format!("%!s({}={value})", go_type(value)),
+        Value::String(s) => s.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_string).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(map) => {
+            let items: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", go_string(v))).collect();
+            format!("map[{}]", items.join(" "))
+        }
+    }
+}
+
 /// The Go type of decoded JSON.
 pub fn go_type(value: &Value) -> &'static str {
     match value {

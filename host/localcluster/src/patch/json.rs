@@ -105,7 +105,7 @@ fn path_of(document: &Value, path: &str, adds: bool) -> Option<String> {
 }
 
 /// `replace` of a map key that is absent adds it, a `test` for null passes where there is nothing, and a missing value
-/// is null.
+/// is null, also one to copy.
 fn lenient(document: &Value, operation: &Value) -> Value {
     let absent = |path: &str| {
         let Ok(pointer) = PointerBuf::parse(path.to_owned()) else { return false };
@@ -133,6 +133,8 @@ fn lenient(document: &Value, operation: &Value) -> Value {
         operation["op"] = "add".into();
     } else if op == "test" && operation["value"].is_null() && absent(&path) {
         return serde_json::json!({"op": "test", "path": "", "value": document});
+    } else if op == "copy" && operation["from"].as_str().is_some_and(absent) {
+        return serde_json::json!({"op": "add", "path": path, "value": null});
     }
     operation
 }
@@ -178,6 +180,12 @@ mod tests {
             (json!([{"op": "add", "path": "/l/-", "value": 3}]), Ok(json!({"a": {"b": 1}, "l": [1, 2, 3]}))),
             (json!([{"op": "remove", "path": "/l/-1"}]), Ok(json!({"a": {"b": 1}, "l": [1]}))),
             (json!([{"op": "add", "path": "/a/c"}]), Ok(json!({"a": {"b": 1, "c": null}, "l": [1, 2]}))),
+            (
+                json!([{"op": "copy", "from": "/a/none", "path": "/a/b"}]),
+                Ok(json!({"a": {"b": null}, "l": [1, 2]})),
+            ),
+            (json!([{"op": "copy", "from": "/l/7", "path": "/a/b"}]), Err(422)),
+            (json!([{"op": "move", "from": "/a/none", "path": "/a/b"}]), Err(422)),
             (json!([{"op": "add", "path": "", "value": {}}]), Err(422)),
             (json!([{"op": "remove", "path": "/a/none"}]), Err(422)),
             (json!([{"op": "test", "path": "/a/b", "value": 2}]), Err(422)),

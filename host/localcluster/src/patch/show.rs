@@ -31,6 +31,20 @@ fn write(ty: &Type, value: &Value, touched: Option<&Value>, out: &mut String) {
             }
             out.push('}');
         }
+        (Value::Array(items), Some(Value::Object(touched))) if !touched.is_empty() => {
+            let inner = match ty {
+                Type::List(item) => item.as_ref(),
+                _ => &Type::Any,
+            };
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                write(inner, item, touched.get(&i.to_string()), out);
+            }
+            out.push(']');
+        }
         _ => out.push_str(&schema::show(ty, value)),
     }
 }

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
-use super::go::go_fmt;
+use super::go::{go_fmt, go_string, go_type};
 use crate::schema::types::Field;
 use crate::schema::{StructId, Type, schema};
 use crate::status::Status;
@@ -82,12 +82,20 @@ fn struct_of(field: &Field) -> Option<StructId> {
 }
 
 fn unknown_directive(map: &Object) -> Status {
-    let directive = map.get(PATCH).map(go_fmt).unwrap_or_default();
+    let directive = map.get(PATCH).map(|d| if d.is_string() { go_fmt(d) } else { go_string(d) });
+    let directive = directive.unwrap_or_default();
     let map = go_fmt(&Value::Object(map.clone()));
     Status::server_error(format!("unknown patch type: {directive} in map: {map}"))
 }
 
+fn unexpected(expected: &str, found: &str) -> Status {
+    Status::server_error(format!("expected a {expected}, but received a {found}"))
+}
+
 fn no_merge_key(item: &Value, key: &str) -> Status {
+    if !item.is_object() {
+        return unexpected("map[string]interface {}", go_type(item));
+    }
     Status::server_error(format!("map: {} does not contain declared merge key: {key}", go_fmt(item)))
 }
 
@@ -109,13 +117,22 @@ fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), Status> 
 fn set_element_order(id: Option<StructId>, original: &mut Object, patch: &mut Object) -> Result<(), Status> {
     let directives: Vec<String> = patch.keys().filter(|k| k.starts_with(ORDER_PREFIX)).cloned().collect();
     for directive in directives {
-        let Some(Value::Array(order)) = patch.remove(&directive) else {
-            return Err(Status::server_error(
-                "expected a []interface {}, but received something else in $setElementOrder",
-            ));
+        let order = match patch.remove(&directive) {
+            Some(Value::Array(order)) => order,
+            other => {
+                let found = go_type(&other.unwrap_or(Value::Null));
+                return Err(unexpected("[]interface {}", found));
+            }
         };
         let name = &directive[ORDER_PREFIX.len()..];
-        let field = id.and_then(|id| schema().get(id).field(name));
+        let structure = id.map(|id| schema().get(id));
+        let field = structure.and_then(|s| s.field(name));
+        if let (Some(structure), None) = (structure, field) {
+            return Err(Status::server_error(format!(
+                "unable to find api field in struct {} for the json field {name:?}",
+                structure.short_name()
+            )));
+        }
         let key = field.and_then(|f| f.merge_key.as_deref()).unwrap_or("");
         let new = list_of(patch.remove(name))?;
         if let Some(new) = &new {
@@ -142,10 +159,7 @@ fn list_of(value: Option<Value>) -> Result<Option<Vec<Value>>, Status> {
     match value {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Array(items)) => Ok(Some(items)),
-        Some(other) => Err(Status::server_error(format!(
-            "expected a []interface {{}}, but received a {}",
-            super::go::go_type(&other)
-        ))),
+        Some(other) => Err(unexpected("[]interface {}", go_type(&other))),
     }
 }
 
@@ -196,8 +210,17 @@ fn merge_list(
     if old.iter().chain(&new).any(Value::is_array) {
         return Err(Status::unprocessable("lists of lists are not supported"));
     }
-    let maps = old.iter().chain(&new).filter(|v| v.is_object()).count();
-    if maps == 0 {
+    let mut types = old.iter().chain(&new).map(go_type);
+    let first = types.next();
+    if types.any(|ty| Some(ty) != first) {
+        let lists = [Value::Array(old), Value::Array(new)];
+        let shown: Vec<String> = lists.iter().map(go_fmt).collect();
+        return Err(Status::server_error(format!(
+            "list element types are not identical: [{}]",
+            shown.join(" ")
+        )));
+    }
+    if !old.iter().chain(&new).any(Value::is_object) {
         if is_delete_list {
             old.retain(|item| !new.contains(item));
             return Ok(old);
@@ -209,14 +232,6 @@ fn merge_list(
             }
         }
         return by_order(old, &new, &before, "");
-    }
-    if maps != old.len() + new.len() {
-        let lists = [Value::Array(old), Value::Array(new)];
-        let shown: Vec<String> = lists.iter().map(super::go::go_fmt).collect();
-        return Err(Status::server_error(format!(
-            "list element types are not identical: [{}]",
-            shown.join(" ")
-        )));
     }
     let key = field.and_then(|f| f.merge_key.as_deref()).unwrap_or("");
     if key.is_empty() {

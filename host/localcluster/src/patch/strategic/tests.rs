@@ -67,6 +67,15 @@ fn mistakes_are_answered_in_the_words_of_the_real_server() {
             json!({"containers": [{"image": "z:1"}]}),
             "map: map[image:z:1] does not contain declared merge key: name",
         ),
+        (json!({"nodeSelector": {"$patch": 1}}), "unknown patch type: %!s(int64=1) in map: map[$patch:1]"),
+        (
+            json!({"$setElementOrder/nothing": []}),
+            "unable to find api field in struct PodSpec for the json field \"nothing\"",
+        ),
+        (
+            json!({"$setElementOrder/containers": {}}),
+            "expected a []interface {}, but received a map[string]interface {}",
+        ),
         (json!({"nodeSelector": {"$patch": "shred"}}), "unknown patch type: shred in map: map[$patch:shred]"),
         (
             json!({"$setElementOrder/containers": [{"name": "c"}], "containers": [{"name": "g"}]}),
