@@ -13,12 +13,14 @@
 //! | [`pods`], [`claims`] | how pods and their claims are made and put right |
 //! | [`ownership`] | who owns a claim, by the retention policy |
 //! | [`status`] | counts |
+//! | [`measures`] | what is measured |
 //!
 //! Nothing is kept between reconciles. What is planned is planned on a cache
 //! that shows all earlier writes, so two moves that must follow one another may
 //! simply be two reconciles.
 
 mod claims;
+mod measures;
 mod members;
 mod ownership;
 mod pods;
@@ -32,9 +34,10 @@ mod view;
 mod work;
 
 use coxswain_sdk::contract::OptionKind;
+use coxswain_sdk::gates::{self, Stage, is_on};
 use coxswain_sdk::resource::{CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS};
 use coxswain_sdk::revisions::Revision;
-use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result, gates};
+use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result};
 
 pub use view::{Claim, Pod, StatefulSet};
 
@@ -42,13 +45,18 @@ pub use view::{Claim, Pod, StatefulSet};
 /// 1.36.
 pub const MAX_UNAVAILABLE: &str = "MaxUnavailableStatefulSet";
 
+/// Whether several pods may be unavailable.
+pub fn several_unavailable(ctx: &Ctx<'_>) -> Result<bool> {
+    Ok(is_on(ctx.option(gates::OPTION)?, MAX_UNAVAILABLE, Stage::Beta))
+}
+
 /// The controller.
 #[derive(Debug)]
 pub struct StatefulSetController;
 
 impl Controller for StatefulSetController {
     fn declare() -> Declaration {
-        Declaration::new("statefulset-controller")
+        measures::declare(Declaration::new("statefulset-controller"))
             .alias("statefulset")
             .version(env!("CARGO_PKG_VERSION"))
             .concurrency(5, "concurrent-statefulset-syncs")

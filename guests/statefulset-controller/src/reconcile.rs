@@ -19,7 +19,7 @@ use crate::status::Status;
 use crate::update::Update;
 use crate::view::{Pod, StatefulSet};
 use crate::work::{Situation, Work};
-use crate::{claims, pods};
+use crate::{claims, measures, pods, several_unavailable};
 
 /// One reconcile of a StatefulSet, which is the key's object.
 pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
@@ -47,9 +47,12 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
 
     let members = Members::of(&set, &pods);
     let mut work = Work::default();
+    let update =
+        Update { set: &set, revision: &revisions.update, current: &revisions.current, now: ctx.now() };
+    if several_unavailable(ctx)? {
+        measures::tell(&mut plan, &update, &members);
+    }
     if !meta.is_deleting() {
-        let update =
-            Update { set: &set, revision: &revisions.update, current: &revisions.current, now: ctx.now() };
         let current_template = revisions.current_template(&set, &history)?;
         work = Work::of(ctx, &Situation { set: &set, members: &members, update, current_template })?;
     }

@@ -51,16 +51,19 @@ impl Update<'_> {
         None
     }
 
+    /// How many of the wanted pods are missing or unavailable.
+    pub fn unavailable(&self, members: &Members) -> i64 {
+        let present = i64::try_from(members.replicas.len()).unwrap_or(i64::MAX);
+        let broken = members.replicas.values().filter(|pod| self.is_unavailable(pod)).count();
+        (self.set.replicas() - present).saturating_add(i64::try_from(broken).unwrap_or(i64::MAX))
+    }
+
     /// The pods that go next where several may be unavailable. An outdated pod
     /// that is unavailable goes in any case: it serves nobody, and the budget
     /// has counted it already (or else, once enough pods of a bad revision are
     /// broken, none would ever be replaced).
     pub fn several<'m>(&self, members: &'m Members) -> Vec<&'m Object<Pod>> {
-        let present = i64::try_from(members.replicas.len()).unwrap_or(i64::MAX);
-        let broken = members.replicas.values().filter(|pod| self.is_unavailable(pod)).count();
-        let unavailable =
-            (self.set.replicas() - present).saturating_add(i64::try_from(broken).unwrap_or(i64::MAX));
-        let mut budget = self.set.max_unavailable().saturating_sub(unavailable);
+        let mut budget = self.set.max_unavailable().saturating_sub(self.unavailable(members));
         let mut goes = Vec::new();
         for (ordinal, pod) in members.replicas.iter().rev() {
             if !self.is_updatable(*ordinal) {

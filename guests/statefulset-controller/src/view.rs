@@ -128,6 +128,11 @@ impl StatefulSet {
         self.spec.pod_management_policy != "Parallel"
     }
 
+    /// How it says that pods are made and deleted.
+    pub fn pod_management_policy(&self) -> &str {
+        &self.spec.pod_management_policy
+    }
+
     /// Whether outdated pods are left to whoever deletes them.
     pub fn updates_on_delete(&self) -> bool {
         self.spec.update_strategy.kind == "OnDelete"

@@ -4,14 +4,13 @@
 //! In order, the first pod that is not as it should be ends the round: nothing
 //! more happens before it is. In parallel, each pod gets what it needs.
 
-use coxswain_sdk::gates::{self, Stage, is_on};
 use coxswain_sdk::template::PodTemplate;
 use coxswain_sdk::{Action, Ctx, Event, Object, Plan, Result, Step};
 
-use crate::MAX_UNAVAILABLE;
 use crate::claims::{self, Claims};
 use crate::members::{Members, name_of};
 use crate::pods::{self, PodEvents};
+use crate::several_unavailable;
 use crate::update::Update;
 use crate::view::{Pod, StatefulSet};
 
@@ -257,7 +256,7 @@ impl<'a> Round<'a> {
 
     fn update(&mut self) -> Result<()> {
         let at = self.at;
-        let outdated = if is_on(self.ctx.option(gates::OPTION)?, MAX_UNAVAILABLE, Stage::Beta) {
+        let outdated = if several_unavailable(self.ctx)? {
             at.update.several(at.members)
         } else {
             at.update.next(at.members).into_iter().collect()
