@@ -7,10 +7,12 @@
 //!
 //! What is kept between reconciles, always as a hint: which share was given last
 //! (the next node gets the one after it, so that addresses are not used again at
-//! once), how often a node could not be written, and which nodes were told that
-//! there is nothing left. Lost, shares are given from the first free one on.
+//! once), how often a node could not be written, which nodes were told that there is
+//! nothing left, and which shares were taken, to count those that change. Lost,
+//! shares are given from the first free one on.
 
 mod cidr;
+mod measures;
 mod memory;
 mod range;
 mod reconcile;
@@ -46,7 +48,7 @@ pub struct NodeIpamController;
 
 impl Controller for NodeIpamController {
     fn declare() -> Declaration {
-        let declared = Declaration::new("node-ipam-controller")
+        let declared = measures::declare(Declaration::new("node-ipam-controller"))
             .alias("nodeipam")
             .version(env!("CARGO_PKG_VERSION"))
             .service_account("node-controller")

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::range::Taken;
+
 /// What is kept.
 #[derive(Debug, Default, PartialEq)]
 pub struct Memory {
@@ -12,6 +14,8 @@ pub struct Memory {
     pub failed: BTreeMap<String, u32>,
     /// Nodes that were told that there is nothing left.
     pub told: BTreeSet<String>,
+    /// Which shares of each range were taken, by how the range is written.
+    pub taken: BTreeMap<String, Taken>,
 }
 
 impl Memory {
@@ -29,6 +33,13 @@ impl Memory {
                     if let Ok(times) = times.parse() {
                         memory.failed.insert((*node).to_owned(), times);
                     }
+                }
+                ["taken", range, runs @ ..] => {
+                    let runs = runs.iter().filter_map(|run| {
+                        let (first, last) = run.split_once('-')?;
+                        Some((first.parse().ok()?, last.parse().ok()?)).filter(|(first, last)| first <= last)
+                    });
+                    memory.taken.insert((*range).to_owned(), Taken::new(runs.collect()));
                 }
                 ["told", node] => {
                     memory.told.insert((*node).to_owned());
@@ -50,6 +61,13 @@ impl Memory {
         }
         for node in &self.told {
             lines.push(["told", node].join(" "));
+        }
+        for (range, taken) in &self.taken {
+            let mut line = ["taken ", range].concat();
+            for (first, last) in taken.runs() {
+                line.extend([" ", &first.to_string(), "-", &last.to_string()]);
+            }
+            lines.push(line);
         }
         lines.join("\n")
     }

@@ -14,6 +14,12 @@ pub struct Range {
     pub share: u32,
 }
 
+impl std::fmt::Display for Range {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.whole, self.share)
+    }
+}
+
 impl Range {
     /// How many shares there are.
     pub fn shares(&self) -> u64 {
@@ -46,9 +52,9 @@ impl Range {
 }
 
 /// Which shares of a range are taken.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// First and last share of each run, no two of which touch the same share.
+    /// First and last share of each run, in which no share is twice.
     runs: BTreeMap<u64, u64>,
 }
 
@@ -59,11 +65,39 @@ impl Taken {
         let mut merged: Vec<(u64, u64)> = Vec::new();
         for (first, last) in runs {
             match merged.last_mut() {
-                Some(before) if first <= before.1 => before.1 = before.1.max(last),
+                Some(before) if first <= before.1.saturating_add(1) => before.1 = before.1.max(last),
                 _ => merged.push((first, last)),
             }
         }
         Self { runs: map_of(merged) }
+    }
+
+    /// First and last share of each run.
+    pub fn runs(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.runs.iter().map(|(first, last)| (*first, *last))
+    }
+
+    /// How many shares are taken.
+    pub fn len(&self) -> u64 {
+        self.runs().fold(0, |sum, run| sum.saturating_add(length(run)))
+    }
+
+    /// How many shares are taken here and there.
+    pub fn shared_with(&self, other: &Self) -> u64 {
+        let (mut ours, mut theirs) = (self.runs().peekable(), other.runs().peekable());
+        let mut shared: u64 = 0;
+        while let (Some(a), Some(b)) = (ours.peek().copied(), theirs.peek().copied()) {
+            let (first, last) = (a.0.max(b.0), a.1.min(b.1));
+            if first <= last {
+                shared = shared.saturating_add(length((first, last)));
+            }
+            if a.1 < b.1 {
+                ours.next()
+            } else {
+                theirs.next()
+            };
+        }
+        shared
     }
 
     /// Takes the first free share from this one on, and from the beginning once
@@ -86,4 +120,9 @@ impl Taken {
         }
         None
     }
+}
+
+/// How many shares a run has.
+fn length((first, last): (u64, u64)) -> u64 {
+    (last - first).saturating_add(1)
 }

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::Node;
 use crate::cidr::Cidr;
+use crate::measures;
 use crate::memory::Memory;
 use crate::range::Taken;
 use crate::settings::Settings;
@@ -24,6 +25,12 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
     let before = Memory::read(ctx.state().unwrap_or_default());
     let mut memory = Memory { next: before.next.clone(), ..Memory::default() };
     let mut taken = taken(ctx, &settings, &nodes);
+    for (range, taken) in settings.ranges.iter().zip(&taken) {
+        let name = range.to_string();
+        let nothing = Taken::default();
+        measures::usage(&mut plan, range, before.taken.get(&name).unwrap_or(&nothing), taken);
+        memory.taken.insert(name, taken.clone());
+    }
     let waiting = nodes.iter().filter(|node| node.spec.pod_cidrs.is_empty() && !node.metadata.is_deleting());
     // The oldest first.
     let waiting = sorted_by(waiting, |a, b| {
@@ -35,7 +42,12 @@ pub fn reconcile(ctx: &Ctx<'_>) -> Result<Plan> {
         let name = &node.metadata.name;
         count_failures(ctx, node, &before, &mut memory, &mut plan);
         match shares(&settings, &mut taken, &mut memory) {
-            Some(shares) => writes.push(give(node, &shares)),
+            Some(shares) => {
+                writes.push(give(node, &shares));
+                for (range, share) in settings.ranges.iter().zip(&shares) {
+                    measures::tries(&mut plan, range, share.passed);
+                }
+            }
             None => {
                 if !before.told.contains(name) {
                     plan.event(status_is(node, "CIDRNotAvailable"));
@@ -74,14 +86,25 @@ fn taken(ctx: &Ctx<'_>, settings: &Settings, nodes: &[Object<Node>]) -> Vec<Take
     runs.into_iter().map(Taken::new).collect()
 }
 
+/// A share that a node is to get.
+struct Share {
+    cidr: Cidr,
+    /// How many others were looked at before.
+    passed: u64,
+}
+
 /// The next free share of each range; None if one of them has none.
-fn shares(settings: &Settings, taken: &mut [Taken], memory: &mut Memory) -> Option<Vec<Cidr>> {
+fn shares(settings: &Settings, taken: &mut [Taken], memory: &mut Memory) -> Option<Vec<Share>> {
     let mut shares = Vec::new();
     for (i, (range, taken)) in settings.ranges.iter().zip(taken).enumerate() {
         let next = memory.next.entry(i).or_insert(0);
-        let number = taken.take(range, *next)?;
+        let from = if *next < range.shares() { *next } else { 0 };
+        let number = taken.take(range, from)?;
         *next = number.saturating_add(1) % range.shares();
-        shares.push(range.share(number));
+        // The end is followed by the beginning.
+        let passed =
+            if number >= from { number - from } else { (range.shares() - from).saturating_add(number) };
+        shares.push(Share { cidr: range.share(number), passed });
     }
     Some(shares)
 }
@@ -90,9 +113,9 @@ fn tag(node: &Node) -> String {
     ["cidr ", &node.metadata.name].concat()
 }
 
-fn give(node: &Node, shares: &[Cidr]) -> Action {
+fn give(node: &Node, shares: &[Share]) -> Action {
     let meta = &node.metadata;
-    let shares: Vec<String> = shares.iter().map(Cidr::to_string).collect();
+    let shares: Vec<String> = shares.iter().map(|share| share.cidr.to_string()).collect();
     let body = json!({ "spec": { "podCIDR": shares[0], "podCIDRs": shares } });
     // The API server lets nobody change them once they are there.
     Action::merge(NODES, "", &meta.name, &body).uid(&meta.uid).tag(&tag(node))

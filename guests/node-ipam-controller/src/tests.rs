@@ -102,6 +102,24 @@ fn the_next_free_share_is_taken_and_the_end_is_followed_by_the_beginning() {
 }
 
 #[test]
+fn what_is_taken_is_counted() {
+    for (a, b, shared) in [
+        (vec![], vec![(0, 3)], 0),
+        (vec![(0, 3)], vec![(0, 3)], 4),
+        (vec![(0, 0), (1, 1), (5, 6)], vec![(1, 5)], 2),
+        (vec![(2, 9)], vec![(0, 2), (4, 4), (8, 12)], 4),
+        (vec![(0, 1)], vec![(2, 3)], 0),
+        (vec![(7, 7)], vec![(0, u64::MAX)], 1),
+    ] {
+        let (a, b) = (Taken::new(a), Taken::new(b));
+        assert_eq!(a.shared_with(&b), shared, "{a:?} {b:?}");
+        assert_eq!(b.shared_with(&a), shared, "{b:?} {a:?}");
+    }
+    assert_eq!(Taken::new(vec![(0, 0), (1, 3), (2, 5), (9, 9)]).len(), 7);
+    assert_eq!(Taken::new(vec![(0, u64::MAX)]).len(), u64::MAX);
+}
+
+#[test]
 fn settings_that_make_no_sense_are_refused() {
     let given = |cluster, share, share_v4, share_v6| Given { cluster, share, share_v4, share_v6 };
     for (given, wanted) in [
@@ -144,6 +162,11 @@ fn memory_is_read_as_it_was_written() {
         next: [(0, 7), (1, u64::MAX)].into(),
         failed: [("a".to_owned(), 2)].into(),
         told: ["b".to_owned(), "c".to_owned()].into(),
+        taken: [
+            ("10.244.0.0/16:24".to_owned(), Taken::new(vec![(0, 3), (9, 9)])),
+            ("fd00::/48:64".to_owned(), Taken::default()),
+        ]
+        .into(),
     };
     assert_eq!(Memory::read(&memory.write()), memory);
     assert_eq!(Memory::read("next 0\nnext x 1\nnext 0 -1\nfailed a often\ntold\n\n"), Memory::default());
