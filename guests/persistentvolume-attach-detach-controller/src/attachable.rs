@@ -9,6 +9,10 @@ use crate::view::{Driver, Fc, Iscsi, Volume};
 const CSI: &str = "kubernetes.io/csi/";
 const FC: &str = "kubernetes.io/fc/";
 const ISCSI: &str = "kubernetes.io/iscsi/";
+/// The plugin of Fibre Channel volumes.
+pub const FC_PLUGIN: &str = "kubernetes.io/fc";
+/// The plugin of iSCSI volumes.
+pub const ISCSI_PLUGIN: &str = "kubernetes.io/iscsi";
 
 /// A volume that is attached before it is mounted.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +70,15 @@ impl Attachable {
         passive.then(|| Self { name: name.to_owned(), driver: None })
     }
 
+    /// The plugin that it is of.
+    pub fn plugin(&self) -> String {
+        match &self.driver {
+            Some((driver, _)) => csi_plugin(driver),
+            None if self.name.starts_with(FC) => FC_PLUGIN.to_owned(),
+            None => ISCSI_PLUGIN.to_owned(),
+        }
+    }
+
     /// Name of the object that has it attached to a node.
     pub fn attachment_name(&self, node: &str) -> Option<String> {
         let (driver, handle) = self.driver.as_ref()?;
@@ -76,6 +89,19 @@ impl Attachable {
         let digits = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         Some(format!("csi-{digits}"))
     }
+}
+
+/// The plugin of volumes of a CSI driver, as it is called in full.
+pub fn csi_plugin(driver: &str) -> String {
+    format!("kubernetes.io/csi:{driver}")
+}
+
+/// The plugin of what a volume object is of, attachable or not. None for what is
+/// of neither sort.
+pub fn plugin_of(volume: &Volume) -> Option<String> {
+    let spec = &volume.spec;
+    let built_in = || spec.fc.as_ref().map(|_| FC_PLUGIN).or(spec.iscsi.as_ref().map(|_| ISCSI_PLUGIN));
+    csi_of(volume).map(|csi| csi_plugin(&csi.driver)).or_else(|| built_in().map(str::to_owned))
 }
 
 /// Whether a volume may be attached to several nodes at once. One that does not

@@ -12,6 +12,7 @@
 
 mod attachable;
 mod elsewhere;
+mod measures;
 mod memory;
 mod migration;
 mod node;
@@ -38,7 +39,7 @@ pub struct PersistentVolumeAttachDetachController;
 
 impl Controller for PersistentVolumeAttachDetachController {
     fn declare() -> Declaration {
-        let declaration = Declaration::new("persistentvolume-attach-detach-controller")
+        let declaration = measures::declare(Declaration::new("persistentvolume-attach-detach-controller"))
             .alias("attachdetach")
             .version(env!("CARGO_PKG_VERSION"))
             .service_account("attachdetach-controller")

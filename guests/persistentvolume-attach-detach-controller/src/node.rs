@@ -16,8 +16,10 @@ use coxswain_sdk::{About, Action, Ask, Ctx, Object, Plan, Query, Result, Step, T
 use litemap::LiteMap;
 use serde_json::{Value, json};
 
+use crate::NODE_SOURCE;
 use crate::attachable::Attachable;
 use crate::elsewhere::{Elsewhere, elsewhere, in_words};
+use crate::measures::{self, Force};
 use crate::memory::{Memory, Told};
 use crate::migration::csi_of;
 use crate::options::Options;
@@ -47,6 +49,8 @@ struct Run<'a, 'c> {
     /// Whether the node is gone and was never seen.
     blind: bool,
     writes: Vec<Action>,
+    /// Why some of them detach by force.
+    forced: BTreeSet<Force>,
     list: LiteMap<String, Value>,
     plan: Plan,
 }
@@ -63,6 +67,7 @@ pub fn reconcile(ctx: &Ctx<'_>, options: Options, name: &str, node: Option<&Node
         memory: before.clone(),
         blind: node.is_none() && !before.seen,
         writes: Vec::new(),
+        forced: BTreeSet::new(),
         list: by_name(listed),
         plan: Plan::new(),
     };
@@ -81,6 +86,10 @@ pub fn reconcile(ctx: &Ctx<'_>, options: Options, name: &str, node: Option<&Node
         }
     }
     run.memory.retain(|name| names.contains(name));
+    // Once a node is gone, what is attached to it is told by the key of its attachments.
+    if node.is_some() == (ctx.source() == NODE_SOURCE) {
+        run.measure(&wants, &attached, listed);
+    }
     if node.is_none() && !attached.is_empty() {
         // What is left of a node is forgotten with its last plan.
         run.plan.come_back(ctx.now() + GONE_PERIOD);
@@ -171,8 +180,7 @@ impl Run<'_, '_> {
     }
 
     fn attach(&mut self, wanted: &Wanted) -> Result<()> {
-        let is_managed = self.node.is_some_and(|node| node.metadata.annotations.managed.is_some());
-        if !is_managed {
+        if !self.is_managed() {
             return Ok(());
         }
         if !wanted.shareable {
@@ -288,8 +296,14 @@ impl Run<'_, '_> {
             // The change of the node's status wakes this key.
             return Ok(());
         }
+        let force =
+            if expired { Some(Force::Timeout) } else { out_of_service.then_some(Force::OutOfService) };
+        if let Some(force) = force {
+            self.forced.insert(force);
+        }
+        let tag = force.map_or_else(|| "detach".to_owned(), Force::tag);
         let meta = &attachment.metadata;
-        self.writes.push(Action::delete(VOLUME_ATTACHMENTS, "", &meta.name).uid(&meta.uid).tag("detach"));
+        self.writes.push(Action::delete(VOLUME_ATTACHMENTS, "", &meta.name).uid(&meta.uid).tag(&tag));
         Ok(())
     }
 
@@ -299,9 +313,31 @@ impl Run<'_, '_> {
         Ok(node.is_some_and(|node| node.status.volumes_in_use.iter().any(|in_use| in_use == name)))
     }
 
+    /// Tells of the volumes as they are now.
+    fn measure(&mut self, wants: &Wants, attached: &LiteMap<String, Object<Attachment>>, listed: &[Value]) {
+        measures::in_use(&mut self.plan, self.name, &wants.in_use);
+        let listed = by_name(listed);
+        let attached = attached.iter().filter(|(_, attachment)| attachment.status.attached);
+        let actual: BTreeSet<&String> = attached.map(|(name, _)| name).chain(listed.keys()).collect();
+        if self.is_managed() {
+            let kept = wants.kept.iter().filter(|name| actual.contains(name));
+            let desired: BTreeSet<&String> = wants.wanted.keys().chain(kept).collect();
+            measures::volumes(&mut self.plan, "desired_state_of_world", desired);
+        }
+        measures::volumes(&mut self.plan, "actual_state_of_world", actual);
+    }
+
+    /// Whether the node's kubelet leaves attaching to us.
+    fn is_managed(&self) -> bool {
+        self.node.is_some_and(|node| node.metadata.annotations.managed.is_some())
+    }
+
     /// The plan: attachments, which do not wait for each other, and the list.
     fn finish(mut self, before: &Memory, listed: &[Value]) -> Result<Plan> {
         memory::keep(&self.memory, before, &mut self.plan)?;
+        for force in self.forced {
+            measures::forced(&mut self.plan, force);
+        }
         self.plan.then(Step::new(self.writes).or_go_on());
         if let Some(node) = self.node {
             if by_name(listed) != self.list {

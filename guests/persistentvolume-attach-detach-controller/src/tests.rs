@@ -102,6 +102,7 @@ fn it_reads_no_more_than_it_uses() {
             "nodes status.volumesAttached",
             "nodes status.volumesInUse",
             "pods spec.nodeName",
+            "pods spec.volumes[*].csi.driver",
             "pods spec.volumes[*].ephemeral",
             "pods spec.volumes[*].fc.lun",
             "pods spec.volumes[*].fc.targetWWNs",

@@ -9,6 +9,8 @@ use coxswain_sdk::{FromJson, ObjectMeta, Resource, View};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::attachable::{FC_PLUGIN, ISCSI_PLUGIN, csi_plugin};
+
 /// A node.
 #[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
@@ -92,9 +94,29 @@ pub struct PodVolume {
     pub fc: Option<Fc>,
     /// iSCSI.
     pub iscsi: Option<Iscsi>,
+    /// A volume that a CSI driver makes for the pod.
+    pub csi: Option<InlineCsi>,
+}
+
+/// What is read of a volume that a CSI driver makes for a pod.
+#[derive(Clone, Debug, Default, FromJson)]
+#[serde(default)]
+pub struct InlineCsi {
+    /// The driver.
+    pub driver: String,
 }
 
 impl PodVolume {
+    /// The plugin of a volume that the pod names without a claim. None for what
+    /// is never attached.
+    pub fn plugin(&self) -> Option<String> {
+        if let Some(csi) = &self.csi {
+            return Some(csi_plugin(&csi.driver));
+        }
+        let built_in = self.fc.as_ref().map(|_| FC_PLUGIN).or(self.iscsi.as_ref().map(|_| ISCSI_PLUGIN));
+        built_in.map(str::to_owned)
+    }
+
     /// Name of its claim, in a pod of this name. None where it has no claim.
     pub fn claim_name(&self, pod: &str) -> Option<String> {
         let (named, template) = (self.persistent_volume_claim.as_ref(), self.ephemeral.as_deref());

@@ -6,7 +6,8 @@ use coxswain_sdk::volumes::{CLAIM_REF_INDEX, is_made_for};
 use coxswain_sdk::{Ctx, Object, Query, Result};
 use litemap::LiteMap;
 
-use crate::attachable::{Attachable, is_shareable};
+use crate::attachable::{Attachable, is_shareable, plugin_of};
+use crate::measures::{self, ByPlugin};
 use crate::migration::access_modes;
 use crate::view::{Claim, Pod, PodVolume, Volume};
 
@@ -37,6 +38,8 @@ pub struct Wants {
     /// Unique names of further volumes that must stay attached: a pod still
     /// names the claim they are for, though the two are no longer in order.
     pub kept: BTreeSet<String>,
+    /// How many volumes of each plugin pods name, those that have ended too.
+    pub in_use: ByPlugin,
 }
 
 impl Wants {
@@ -44,9 +47,6 @@ impl Wants {
     pub fn of_node(ctx: &Ctx<'_>, node: &str) -> Result<Self> {
         let mut wants = Self::default();
         for pod in ctx.list::<Pod>(Query::all().index(BY_NODE, &[node]))? {
-            if pod.has_ended() {
-                continue;
-            }
             for volume in &pod.spec.volumes {
                 wants.add(ctx, &pod, volume)?;
             }
@@ -60,6 +60,13 @@ impl Wants {
     }
 
     fn add(&mut self, ctx: &Ctx<'_>, pod: &Object<Pod>, volume: &PodVolume) -> Result<()> {
+        let has_ended = pod.has_ended();
+        if let Some(plugin) = volume.plugin() {
+            measures::add(&mut self.in_use, &plugin);
+            if has_ended {
+                return Ok(());
+            }
+        }
         let inline = volume.fc.as_ref().and_then(Attachable::fc);
         if let Some(inline) = inline.or_else(|| volume.iscsi.as_ref().map(Attachable::iscsi)) {
             self.want(pod, inline, &volume.name, None);
@@ -75,12 +82,21 @@ impl Wants {
             if let Some(object) = ctx.get::<Volume>("", &claim.spec.volume_name)? {
                 let uid = object.spec.claim_ref.as_ref().map(|claim_ref| claim_ref.uid.as_str());
                 if uid == Some(&claim.metadata.uid) {
+                    if let Some(plugin) = plugin_of(&object) {
+                        measures::add(&mut self.in_use, &plugin);
+                    }
+                    if has_ended {
+                        return Ok(());
+                    }
                     if let Some(volume) = Attachable::of_volume(ctx, &object)? {
                         self.want(pod, volume, &object.metadata.name.clone(), Some(object));
                     }
                     return Ok(());
                 }
             }
+        }
+        if has_ended {
+            return Ok(());
         }
         for object in ctx.list::<Volume>(Query::all().index(CLAIM_REF_INDEX, &[namespace, &claim_name]))? {
             if let Some(volume) = Attachable::of_volume(ctx, &object)? {
