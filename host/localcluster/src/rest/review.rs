@@ -34,12 +34,17 @@ impl Rest {
         if !object["metadata"].is_object() {
             object["metadata"] = json!({});
         }
-        if kind.kind == "SelfSubjectReview" || kind.kind == "SelfSubjectRulesReview" {
+        if is_about_asker(&kind.kind) {
             object["metadata"] = json!({});
         }
         let mut problems = Vec::new();
         if kind.group == AUTHORIZATION {
             self.only_spec(call, &object, &mut problems);
+        }
+        // The reviews of the asker have no metadata of their own.
+        if !is_about_asker(&kind.kind) && !call.write.manager.is_empty() {
+            let now = self.clock.seconds();
+            crate::patch::managed::on_write(kind, None, &mut object, &call.write.manager, "", &now);
         }
         if !object["spec"].is_object() {
             object["spec"] = json!({});
@@ -166,6 +171,11 @@ impl Rest {
             json!({"allowed": allowed, "reason": reason})
         }
     }
+}
+
+/// Reviews that ask about nothing but the one who asks.
+fn is_about_asker(kind: &str) -> bool {
+    matches!(kind, "SelfSubjectReview" | "SelfSubjectRulesReview")
 }
 
 fn subject(spec: &Value) -> User {

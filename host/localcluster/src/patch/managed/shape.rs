@@ -160,13 +160,14 @@ impl<'s> Node<'s> {
         };
         let show = |value: &Value| crate::patch::go::go_fmt(value);
         let wrapped = |value: &Value| format!("&value.valueUnstructured{{Value:{value}}}");
+        let bare = |value: &Value| format!("&{{{}}}", show(value));
         if value.is_null() {
             return None;
         }
         let ty = match self {
             Self::Typed(ty, _) => ty,
             Self::Struct(..) | Self::CrdRoot(_) => {
-                return (!value.is_object()).then(|| format!("map, got {}", wrapped(value)));
+                return (!value.is_object()).then(|| format!("map, got {}", bare(value)));
             }
             Self::Crd(_) | Self::Any => return None,
         };
@@ -180,10 +181,8 @@ impl<'s> Node<'s> {
             {
                 Some(format!("string, got {}", wrapped(value)))
             }
-            Type::List(_) if !value.is_array() => Some(format!("list, got {}", wrapped(value))),
-            Type::Map(_) | Type::Struct(_) if !value.is_object() => {
-                Some(format!("map, got {}", wrapped(value)))
-            }
+            Type::List(_) if !value.is_array() => Some(format!("list, got {}", bare(value))),
+            Type::Map(_) | Type::Struct(_) if !value.is_object() => Some(format!("map, got {}", bare(value))),
             _ => None,
         }
     }
