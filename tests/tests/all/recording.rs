@@ -308,14 +308,17 @@ async fn a_process_that_is_killed_leaves_a_recording_that_can_be_replayed() -> a
     let body = serde_json::to_vec(&deployment("default", "web", 5))?;
     let post = http::Request::post(path).header("content-type", "application/json").body(body)?;
     client.request::<serde_json::Value>(post).await?;
-    for _ in 0..300 {
-        let get = http::Request::get(format!("{path}/web")).body(Vec::new())?;
-        let web = client.request::<serde_json::Value>(get).await?;
-        if web["status"]["readyReplicas"] == 5 {
-            break;
+    let ready = async {
+        loop {
+            let get = http::Request::get(format!("{path}/web")).body(Vec::new())?;
+            let web = client.request::<serde_json::Value>(get).await?;
+            if web["status"]["readyReplicas"] == 5 {
+                return anyhow::Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    };
+    tokio::time::timeout(LIMIT, ready).await.context("the pods did not become ready")??;
     // Not asked, not told.
     child.kill()?;
     child.wait()?;

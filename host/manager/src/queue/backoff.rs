@@ -10,6 +10,9 @@ pub const MAX: Duration = Duration::from_secs(1000);
 /// What is left of a wait, at most, once something else that the key read changed. With client-go nothing is left of it;
 /// then a key whose failing plans change what it reads never waits at all.
 pub const CAP_AFTER_WAKE: Duration = Duration::from_secs(1);
+/// Failures in a row that a plan which failed after some progress counts for at most: 80 ms. Started from one, a key that
+/// gets on bit by bit (a quota that frees pod after pod) would ask several times for each bit.
+pub const AFTER_PROGRESS: u32 = 5;
 /// Plans with writes and without a change of the key's own object that are
 /// free of any slowing. A scale-up by 10,000 in bursts of 500 needs 20.
 pub const FREE_WRITES: u32 = 30;

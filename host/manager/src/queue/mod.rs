@@ -289,7 +289,8 @@ impl Queue {
         let rest = inner.rests.after(key, finished.spent, now);
         entry.rest_until = (!rest.is_zero()).then(|| now + rest);
         if finished.failed {
-            entry.failures = if finished.advanced { 1 } else { entry.failures.saturating_add(1) };
+            let most = if finished.advanced { backoff::AFTER_PROGRESS } else { u32::MAX };
+            entry.failures = entry.failures.saturating_add(1).min(most);
             inner.retries += 1;
             inner.measure.retried(key);
         } else {
