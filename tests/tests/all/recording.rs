@@ -319,6 +319,8 @@ async fn a_process_that_is_killed_leaves_a_recording_that_can_be_replayed() -> a
         }
     };
     tokio::time::timeout(LIMIT, ready).await.context("the pods did not become ready")??;
+    // What was recorded is handed to the system within 50 ms, once the writer has a processor. All this took no longer.
+    tokio::time::sleep(Duration::from_millis(200)).await;
     // Not asked, not told.
     child.kill()?;
     child.wait()?;
