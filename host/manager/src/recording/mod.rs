@@ -19,6 +19,7 @@ mod message;
 mod read;
 mod redact;
 pub mod replay;
+mod segment;
 #[cfg(test)]
 mod tests;
 mod writer;

@@ -6,90 +6,51 @@
 //! never reconciles.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    fs::File,
-    io::Write,
-    path::PathBuf,
+    collections::{BTreeMap, HashMap},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::Ordering,
         mpsc::{Receiver, TryRecvError},
     },
     time::Duration,
 };
 
-use flate2::{Compression, write::GzEncoder};
-use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::{
     Shared, files,
     format::{
-        Ended, Header, Line, ListLine, ModuleLine, ObjectLine, ReadLine, ReconcileLine, Ref, ResourcesLine,
-        RoundLine, VERSION, to_ref,
+        Ended, Line, ModuleLine, ObjectLine, ReadLine, ReconcileLine, ResourcesLine, RoundLine, to_ref,
     },
-    message::{Message, Noted, Seen, Taken},
+    message::{Message, Seen, Taken},
     redact::Sensitive,
+    segment::Segment,
 };
-use crate::contract::{Manifest, ObjectRef, Outcome, Query, ResourceInfo};
+use crate::contract::{Manifest, Outcome, ResourceInfo};
 
-/// Uncompressed bytes that may gather before they are handed to the system.
-const BATCH: usize = 256 << 10;
 /// How long at most what was written may wait for that, and at least while more comes. A block for each reconcile
 /// would cost more than all else.
 const HANDED_OVER: Duration = Duration::from_millis(50);
 /// How long the writer sleeps before it looks for more, and how long what comes alone waits.
 const LOOKED_AGAIN: Duration = Duration::from_millis(10);
-/// A list shorter than this stands where it was read.
-const SHORT_LIST: usize = 8;
-/// Refs of lists that are remembered for later ones to refer to.
-const LIST_REFS: usize = 1 << 20;
 /// Lists of resources that are kept, since reconciles under way may name them.
 const KEPT_LISTS: usize = 16;
 /// How long after trouble with the disk the next file is tried.
 const AGAIN: Duration = Duration::from_secs(30);
-
-/// Hands over what it writes, and counts it.
-struct Counted {
-    file: File,
-    bytes: Arc<AtomicU64>,
-}
-
-impl Write for Counted {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.bytes.fetch_add(written as u64, Ordering::Relaxed);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.file.flush()
-    }
-}
-
-/// A file being written.
-struct Segment {
-    number: u64,
-    path: PathBuf,
-    out: GzEncoder<Counted>,
-    bytes: Arc<AtomicU64>,
-    unflushed: usize,
-    /// The line being written; its room serves for the next one.
-    text: Vec<u8>,
-    modules: HashSet<u32>,
-    resources: HashSet<u32>,
-    numbers: HashMap<u32, Vec<u32>>,
-    lists: HashMap<(u32, String), (u32, Vec<ObjectRef>)>,
-    list_refs: usize,
-    last_list: u32,
-}
 
 struct ModuleFacts {
     hash: String,
     manifest: Arc<Manifest>,
     options: Vec<String>,
     sensitive: Sensitive,
+}
+
+impl ModuleFacts {
+    fn line(&self, module: u32) -> ModuleLine {
+        let (hash, manifest, options) = (self.hash.clone(), (*self.manifest).clone(), self.options.clone());
+        ModuleLine { module, hash, manifest, options }
+    }
 }
 
 /// The writer.
@@ -159,10 +120,7 @@ impl Writer {
         }
         self.drop_line();
         for segment in [self.before.take(), self.current.take()].into_iter().flatten() {
-            let path = segment.path.clone();
-            if let Err(error) = segment.out.finish() {
-                tracing::warn!(file = %path.display(), %error, "the end of a recording could not be written");
-            }
+            segment.finish();
         }
     }
 
@@ -200,9 +158,7 @@ impl Writer {
         if let Err(error) = written {
             self.trouble(&error);
         }
-        let full = |segment: &Segment| {
-            segment.bytes.load(Ordering::Relaxed) >= files::file_size(self.shared.config.max_bytes)
-        };
+        let full = |segment: &Segment| segment.bytes() >= files::file_size(self.shared.config.max_bytes);
         if self.current.as_ref().is_some_and(full) {
             self.rotate();
         }
@@ -232,12 +188,9 @@ impl Writer {
         let number = self.shared.file.load(Ordering::Acquire) + 1;
         match self.segment(number) {
             Ok(segment) => {
-                if let Some(old) = self.before.take()
-                    && let Err(error) = old.out.finish()
-                {
-                    tracing::warn!(file = %old.path.display(), %error, "the end of a recording could not be written");
+                if let Some(old) = std::mem::replace(&mut self.before, self.current.replace(segment)) {
+                    old.finish();
                 }
-                self.before = self.current.replace(segment);
                 self.again = None;
                 *self.shared.trouble.lock() = None;
                 self.shared.file.store(number, Ordering::Release);
@@ -261,31 +214,8 @@ impl Writer {
     }
 
     fn segment(&self, number: u64) -> std::io::Result<Segment> {
-        let (path, file) = files::create(&self.shared.config.dir, self.shared.clock.now(), number)?;
-        let bytes = Arc::new(AtomicU64::new(0));
-        let out = GzEncoder::new(Counted { file, bytes: bytes.clone() }, Compression::fast());
-        let mut segment = Segment {
-            number,
-            path,
-            out,
-            bytes,
-            unflushed: 0,
-            text: Vec::new(),
-            modules: HashSet::new(),
-            resources: HashSet::new(),
-            numbers: HashMap::new(),
-            lists: HashMap::new(),
-            list_refs: 0,
-            last_list: 0,
-        };
-        segment.line(&Line::Header(Header {
-            format: VERSION,
-            host: env!("CARGO_PKG_VERSION").to_owned(),
-            started: self.shared.clock.now(),
-            redacted: !self.shared.config.sensitive,
-        }))?;
-        segment.flush()?;
-        Ok(segment)
+        let config = &self.shared.config;
+        Segment::create(&config.dir, self.shared.clock.now(), number, !config.sensitive)
     }
 
     fn tidy(&self) {
@@ -303,7 +233,7 @@ impl Writer {
         if let Err(error) = flushed {
             self.trouble(&error);
         }
-        let bytes = self.current.as_ref().map_or(0, |segment| segment.bytes.load(Ordering::Relaxed));
+        let bytes = self.current.as_ref().map_or(0, Segment::bytes);
         self.shared.counters.bytes.store(bytes, Ordering::Relaxed);
     }
 
@@ -332,7 +262,7 @@ impl Writer {
             return Ok(());
         };
         let Some(facts) = self.modules.get(&module) else { return Ok(()) };
-        segment.introduce(module, facts)?;
+        segment.introduce(module, || facts.line(module))?;
         for Seen { object, json } in objects {
             let name = self.shared.registry.name(object.resource);
             let left = name.and_then(|name| facts.sensitive.object(&name, &json));
@@ -351,7 +281,7 @@ impl Writer {
             self.shared.counters.dropped.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         };
-        segment.introduce(module, facts)?;
+        segment.introduce(module, || facts.line(module))?;
         let registry = &self.shared.registry;
         let name = |number: u32| registry.name(number);
         let mut lines: Vec<RoundLine> = Vec::with_capacity(rounds.len());
@@ -405,98 +335,5 @@ impl Writer {
         })))?;
         self.shared.counters.reconciles.fetch_add(1, Ordering::Relaxed);
         Ok(())
-    }
-}
-
-impl Segment {
-    fn line(&mut self, line: &impl Serialize) -> std::io::Result<()> {
-        self.text.clear();
-        serde_json::to_writer(&mut self.text, line)?;
-        self.text.push(b'\n');
-        self.unflushed += self.text.len();
-        self.out.write_all(&self.text)?;
-        if self.unflushed > BATCH { self.flush() } else { Ok(()) }
-    }
-
-    /// Ends a block of the compressed stream, so that all before it can be read.
-    fn flush(&mut self) -> std::io::Result<()> {
-        if self.unflushed > 0 {
-            self.unflushed = 0;
-            self.out.flush()?;
-        }
-        Ok(())
-    }
-
-    fn introduce(&mut self, module: u32, facts: &ModuleFacts) -> std::io::Result<()> {
-        if !self.modules.insert(module) {
-            return Ok(());
-        }
-        self.line(&Line::Module(Box::new(ModuleLine {
-            module,
-            hash: facts.hash.clone(),
-            manifest: (*facts.manifest).clone(),
-            options: facts.options.clone(),
-        })))
-    }
-
-    fn read(&mut self, module: u32, read: Noted) -> std::io::Result<ReadLine> {
-        Ok(match read {
-            Noted::Get(resource, namespace, name, Ok(found)) => {
-                ReadLine::Get(resource, namespace, name, found.as_ref().map(to_ref))
-            }
-            Noted::Get(resource, namespace, name, Err(reason)) => {
-                ReadLine::GetRefused(resource, namespace, name, reason)
-            }
-            Noted::List(query, Err(reason)) => ReadLine::ListRefused(query, reason),
-            Noted::List(query, Ok(found)) if found.len() < SHORT_LIST => {
-                ReadLine::Short(query, found.iter().map(to_ref).collect())
-            }
-            Noted::List(query, Ok(found)) => {
-                let list = self.list(module, &query, found)?;
-                ReadLine::List(query, list)
-            }
-            Noted::ReadRefused(reason) => ReadLine::ReadRefused(reason),
-        })
-    }
-
-    /// Number of a list, written if it is new: in full, or as what differs from
-    /// the last answer to the same query.
-    fn list(&mut self, module: u32, query: &Query, found: Vec<ObjectRef>) -> std::io::Result<u32> {
-        let name = (module, serde_json::to_string(query)?);
-        let last = self.lists.remove(&name);
-        if let Some((number, refs)) = &last {
-            self.list_refs -= refs.len();
-            if *refs == found {
-                let number = *number;
-                self.remember(name, number, found);
-                return Ok(number);
-            }
-        }
-        self.last_list += 1;
-        let (list, refs) =
-            (self.last_list, |refs: &[ObjectRef]| refs.iter().map(to_ref).collect::<Vec<Ref>>());
-        let line = match last {
-            None => ListLine { list, from: None, keep: None, refs: refs(&found) },
-            Some((from, old)) => {
-                let head = old.iter().zip(&found).take_while(|(a, b)| a == b).count();
-                let most = old.len().min(found.len()) - head;
-                let tail =
-                    old.iter().rev().zip(found.iter().rev()).take(most).take_while(|(a, b)| a == b).count();
-                let new = &found[head..found.len() - tail];
-                ListLine { list, from: Some(from), keep: Some((head, tail)), refs: refs(new) }
-            }
-        };
-        self.line(&Line::List(line))?;
-        self.remember(name, list, found);
-        Ok(list)
-    }
-
-    fn remember(&mut self, name: (u32, String), number: u32, refs: Vec<ObjectRef>) {
-        if self.list_refs + refs.len() > LIST_REFS {
-            self.lists.clear();
-            self.list_refs = 0;
-        }
-        self.list_refs += refs.len();
-        self.lists.insert(name, (number, refs));
     }
 }
