@@ -54,8 +54,8 @@ test: tools $(UNOPTIMISED) ## Run all tests
 	$(CARGO_BUILD) --config $(UNOPTIMISED)
 	$(TARGET)/release/xtask guests --test-guests --check-sizes
 	@export $(TEST_CACHE); $(COMPILE)
-	@# One scenario in a hundred may need a second try, alone: they play in real time. Which ones is printed.
-	$(TEST_CACHE) PARITY_AGAIN=5 cargo test --config $(UNOPTIMISED) --release --workspace --no-fail-fast
+	@# Three of the scenarios, which play in real time, may need a second try; which ones is printed.
+	$(TEST_CACHE) PARITY_AGAIN=3 cargo test --config $(UNOPTIMISED) --release --workspace --no-fail-fast
 	@# Some of them again while modules are swapped, and while the manager is killed and started, all the time.
 	$(SAMPLE) PARITY_SWAP_MS=700 $(CONFORMANCE) -- parity::
 	$(SAMPLE) PARITY_RESTART_MS=2500 $(CONFORMANCE) -- parity::

@@ -36,8 +36,8 @@ const MANAGER: &str = "PARITY_MANAGER_CMD";
 const CONTROLLERS: &str = "PARITY_CONTROLLERS";
 
 /// How many scenarios and cases may be played a second time after a failure; none if it is not set. They run in real
-/// time beside each other, and the reference itself does not end every one of them the same each time. The second time no
-/// other scenario runs. Which are played twice, and why, is said when it happens.
+/// time beside each other, and the reference itself does not end every one of them the same each time. The second time
+/// nothing else runs. Which are played twice, and why, is said when it happens.
 const AGAIN: &str = "PARITY_AGAIN";
 
 /// How many scenarios are played, chosen by [`SEED`] from those that take no longer than [`QUICK`]; all if it is not set.
