@@ -38,7 +38,7 @@ pub mod zone;
 
 use coxswain_sdk::civil;
 use coxswain_sdk::resource::{CRON_JOBS, JOBS};
-use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result};
+use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result, buckets};
 
 pub use view::{CronJob, Job};
 
@@ -49,7 +49,7 @@ pub struct CronJobController;
 impl Controller for CronJobController {
     fn declare() -> Declaration {
         // 1 s doubling to 512 s.
-        let buckets: Vec<f64> = (0..10).map(|n| f64::from(1 << n)).collect();
+        let buckets = buckets::exponential(1.0, 2.0, 10);
         Declaration::new("cronjob-controller")
             .alias("cronjob")
             .version(env!("CARGO_PKG_VERSION"))

@@ -17,18 +17,16 @@ const CHANGES: &str = "endpoint_slice_mirroring_controller_changes";
 /// Declares the metrics.
 pub fn declare(declaration: Declaration) -> Declaration {
     let per_sync = buckets::exponential(2.0, 2.0, 15);
-    let histogram = |declaration: Declaration, name, help| declaration.histogram(name, &[], &per_sync, help);
-    let declaration =
-        histogram(declaration, ADDED, "[ALPHA] Number of endpoints added on each Endpoints sync");
-    let declaration =
-        histogram(declaration, UPDATED, "[ALPHA] Number of endpoints updated on each Endpoints sync");
-    let declaration =
-        histogram(declaration, REMOVED, "[ALPHA] Number of endpoints removed on each Endpoints sync");
-    histogram(
-        declaration,
-        SKIPPED,
-        "[ALPHA] Number of addresses skipped on each Endpoints sync due to being invalid or exceeding MaxEndpointsPerSubset",
-    )
+    declaration
+        .histogram(ADDED, &[], &per_sync, "[ALPHA] Number of endpoints added on each Endpoints sync")
+        .histogram(UPDATED, &[], &per_sync, "[ALPHA] Number of endpoints updated on each Endpoints sync")
+        .histogram(REMOVED, &[], &per_sync, "[ALPHA] Number of endpoints removed on each Endpoints sync")
+        .histogram(
+            SKIPPED,
+            &[],
+            &per_sync,
+            "[ALPHA] Number of addresses skipped on each Endpoints sync due to being invalid or exceeding MaxEndpointsPerSubset",
+        )
     .histogram(
         SECONDS,
         &[],

@@ -12,7 +12,6 @@ mod tests;
 
 use std::time::Duration;
 
-use coxswain_sdk::contract::{Measure, Occasion};
 use coxswain_sdk::resource::{PERSISTENT_VOLUME_CLAIMS, PODS};
 use coxswain_sdk::volumes::{is_made_for, not_made_for, template_claim_name};
 use coxswain_sdk::{
@@ -76,10 +75,7 @@ impl Controller for EphemeralVolumeController {
                         let tag = format!("create {name}");
                         let action = action.tag(&tag).on_failure(about.warning(FAILED_BINDING, message));
                         plan.then(action);
-                        let refused = Occasion::Refused(tag.clone());
-                        plan.measure_if(Occasion::Done(tag), CREATES, &[], Measure::Number(1.0));
-                        plan.measure_if(refused.clone(), CREATES, &[], Measure::Number(1.0));
-                        plan.measure_if(refused, CREATE_FAILURES, &[], Measure::Number(1.0));
+                        plan.measure_tries(&tag, CREATES, CREATE_FAILURES, &[]);
                         continue;
                     }
                     Err(trouble) => trouble.to_string(),

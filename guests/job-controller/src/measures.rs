@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use coxswain_sdk::contract::{Measure, Occasion};
-use coxswain_sdk::{Declaration, Plan};
+use coxswain_sdk::{Declaration, Plan, buckets};
 
 use crate::indexes::Indexes;
 use crate::manage::Work;
@@ -38,7 +38,7 @@ const COUNTED: &str = "managed-elsewhere";
 pub fn declare(declaration: Declaration) -> Declaration {
     let sync = ["completion_mode", "result", "action"];
     // 4 ms doubling to 65 s.
-    let buckets: Vec<f64> = (0..15).map(|n| 0.004 * f64::from(1 << n)).collect();
+    let buckets = buckets::exponential(0.004, 2.0, 15);
     declaration
         .histogram(SYNC_SECONDS, &sync, &buckets, "[STABLE] The time it took to sync a job")
         .counter(SYNCS, &sync, "[STABLE] The number of job syncs")

@@ -101,13 +101,14 @@ impl Taken {
     }
 
     /// Takes the first free share from this one on, and from the beginning once
-    /// the end is reached. None if none is free.
-    pub fn take(&mut self, range: &Range, from: u64) -> Option<u64> {
+    /// the end is reached, and says how many it passed. None if none is free.
+    pub fn take(&mut self, range: &Range, from: u64) -> Option<(u64, u64)> {
         let end = range.shares();
         let from = if from < end { from } else { 0 };
         let free = self.free_in(from, end).or_else(|| self.free_in(0, from))?;
         self.runs.insert(free, free);
-        Some(free)
+        let passed = if free >= from { free - from } else { (end - from).saturating_add(free) };
+        Some((free, passed))
     }
 
     fn free_in(&self, from: u64, end: u64) -> Option<u64> {

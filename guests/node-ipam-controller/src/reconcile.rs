@@ -98,12 +98,8 @@ fn shares(settings: &Settings, taken: &mut [Taken], memory: &mut Memory) -> Opti
     let mut shares = Vec::new();
     for (i, (range, taken)) in settings.ranges.iter().zip(taken).enumerate() {
         let next = memory.next.entry(i).or_insert(0);
-        let from = if *next < range.shares() { *next } else { 0 };
-        let number = taken.take(range, from)?;
+        let (number, passed) = taken.take(range, *next)?;
         *next = number.saturating_add(1) % range.shares();
-        // The end is followed by the beginning.
-        let passed =
-            if number >= from { number - from } else { (range.shares() - from).saturating_add(number) };
         shares.push(Share { cidr: range.share(number), passed });
     }
     Some(shares)

@@ -89,14 +89,14 @@ fn a_block_takes_every_share_that_it_touches() {
 fn the_next_free_share_is_taken_and_the_end_is_followed_by_the_beginning() {
     let range = range("10.0.0.0/21", 24);
     let mut taken = Taken::new(vec![(2, 2), (3, 5), (0, 0), (2, 3)]);
-    assert_eq!(taken.take(&range, 2), Some(6));
-    assert_eq!(taken.take(&range, 7), Some(7));
-    assert_eq!(taken.take(&range, 0), Some(1));
+    assert_eq!(taken.take(&range, 2), Some((6, 4)));
+    assert_eq!(taken.take(&range, 7), Some((7, 0)));
+    assert_eq!(taken.take(&range, 0), Some((1, 1)));
     for from in [0, 5, 7, 8, u64::MAX] {
         assert_eq!(taken.take(&range, from), None);
     }
     let mut nothing = Taken::default();
-    assert_eq!(nothing.take(&range, 99), Some(0), "what was remembered of another range");
+    assert_eq!(nothing.take(&range, 99), Some((0, 0)), "what was remembered of another range");
     let mut all = Taken::new(vec![(0, u64::MAX)]);
     assert_eq!(all.take(&range, 3), None);
 }

@@ -63,9 +63,9 @@ pub fn in_use(plan: &mut Plan, node: &str, volumes: &ByPlugin) {
 }
 
 /// Tells of the volumes that are to be attached, or of those that are.
-pub fn volumes<'a>(plan: &mut Plan, state: &str, names: impl IntoIterator<Item = &'a String>) {
+pub fn volumes<'a>(plan: &mut Plan, state: &str, names: impl IntoIterator<Item = &'a str>) {
     let mut volumes = ByPlugin::new();
-    for volume in names.into_iter().filter_map(|name| Attachable::of_name(name)) {
+    for volume in names.into_iter().filter_map(Attachable::of_name) {
         add(&mut volumes, &volume.plugin());
     }
     for (plugin, count) in &volumes {

@@ -316,12 +316,12 @@ impl Run<'_, '_> {
     /// Tells of the volumes as they are now.
     fn measure(&mut self, wants: &Wants, attached: &LiteMap<String, Object<Attachment>>, listed: &[Value]) {
         measures::in_use(&mut self.plan, self.name, &wants.in_use);
-        let listed = by_name(listed);
+        let listed = listed.iter().filter_map(|entry| entry["name"].as_str());
         let attached = attached.iter().filter(|(_, attachment)| attachment.status.attached);
-        let actual: BTreeSet<&String> = attached.map(|(name, _)| name).chain(listed.keys()).collect();
+        let actual: BTreeSet<&str> = attached.map(|(name, _)| name.as_str()).chain(listed).collect();
         if self.is_managed() {
-            let kept = wants.kept.iter().filter(|name| actual.contains(name));
-            let desired: BTreeSet<&String> = wants.wanted.keys().chain(kept).collect();
+            let kept = wants.kept.iter().map(String::as_str).filter(|name| actual.contains(name));
+            let desired: BTreeSet<&str> = wants.wanted.keys().map(String::as_str).chain(kept).collect();
             measures::volumes(&mut self.plan, "desired_state_of_world", desired);
         }
         measures::volumes(&mut self.plan, "actual_state_of_world", actual);

@@ -1,6 +1,5 @@
 //! What is measured of volumes and claims, under the names that kube-controller-manager has.
 
-use coxswain_sdk::contract::{Measure, Occasion};
 use coxswain_sdk::{Declaration, Plan};
 
 use crate::class;
@@ -96,11 +95,7 @@ pub fn claim(plan: &mut Plan, claim: &Claim) {
 
 /// Counts that a claim gets the default class, or does not.
 pub fn retroactive(plan: &mut Plan) {
-    let one = || Measure::Number(1.0);
-    let refused = Occasion::Refused(DEFAULT_CLASS.to_owned());
-    plan.measure_if(Occasion::Done(DEFAULT_CLASS.to_owned()), RETROACTIVE, &[], one());
-    plan.measure_if(refused.clone(), RETROACTIVE, &[], one());
-    plan.measure_if(refused, RETROACTIVE_ERRORS, &[], one());
+    plan.measure_tries(DEFAULT_CLASS, RETROACTIVE, RETROACTIVE_ERRORS, &[]);
 }
 
 /// Counts that a volume could not be deleted.

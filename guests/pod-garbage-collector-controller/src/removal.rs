@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use coxswain_sdk::contract::{Measure, Occasion, PatchKind};
+use coxswain_sdk::contract::PatchKind;
 use coxswain_sdk::resource::PODS;
 use coxswain_sdk::{Action, Declaration, Plan, Step, Time, condition};
 use serde_json::{Value, json};
@@ -69,16 +69,11 @@ pub fn declare(declaration: Declaration) -> Declaration {
         )
 }
 
-/// Counts the removals in a namespace: each that is done, and that some were not.
+/// Counts the removals in a namespace. One that is marked counts when it is deleted.
 fn measure(plan: &mut Plan, namespace: &str, reason: &str) {
     let labels = [namespace, reason];
-    let (delete, mark) = (tag(DELETE, namespace), tag(MARK, namespace));
-    let refused = [&delete, &mark].map(|tag| Occasion::Refused(tag.clone()));
-    plan.measure_if(Occasion::Each(delete), DELETED, &labels, Measure::Number(1.0));
-    for refused in refused {
-        plan.measure_if(refused.clone(), DELETED, &labels, Measure::Number(1.0));
-        plan.measure_if(refused, ERRORS, &labels, Measure::Number(1.0));
-    }
+    plan.measure_tries(&tag(DELETE, namespace), DELETED, ERRORS, &labels);
+    plan.measure_failures(&tag(MARK, namespace), DELETED, ERRORS, &labels);
 }
 
 const DELETE: &str = "delete in ";

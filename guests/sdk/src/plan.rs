@@ -102,6 +102,20 @@ impl Plan {
         self.measure_if(Occasion::Always, metric, labels, Measure::Number(value))
     }
 
+    /// Counts each action of this tag that is tried, and besides each of them that does not succeed.
+    pub fn measure_tries(&mut self, tag: &str, all: &str, failed: &str, labels: &[&str]) -> &mut Self {
+        self.measure_if(Occasion::Each(tag.to_owned()), all, labels, Measure::Number(1.0));
+        self.measure_failures(tag, all, failed, labels)
+    }
+
+    /// The same of actions that count only if they do not succeed.
+    pub fn measure_failures(&mut self, tag: &str, all: &str, failed: &str, labels: &[&str]) -> &mut Self {
+        for metric in [all, failed] {
+            self.measure_if(Occasion::Refused(tag.to_owned()), metric, labels, Measure::Number(1.0));
+        }
+        self
+    }
+
     /// Measures something in case of an occasion.
     pub fn measure_if(
         &mut self,

@@ -15,7 +15,7 @@ mod tests;
 mod view;
 
 use coxswain_sdk::resource::JOBS;
-use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result};
+use coxswain_sdk::{Controller, Ctx, Declaration, Plan, Result, buckets};
 
 pub use view::Job;
 
@@ -29,7 +29,7 @@ pub struct TtlAfterFinished;
 impl Controller for TtlAfterFinished {
     fn declare() -> Declaration {
         // 100 ms doubling to 27 minutes.
-        let buckets: Vec<f64> = (0..14).map(|n| 0.1 * f64::from(1 << n)).collect();
+        let buckets = buckets::exponential(0.1, 2.0, 14);
         Declaration::new("ttl-after-finished-controller")
             .alias("ttl-after-finished")
             .version(env!("CARGO_PKG_VERSION"))

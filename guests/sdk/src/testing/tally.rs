@@ -98,23 +98,26 @@ fn spec_of<'m>(manifest: &'m Manifest, sample: &Sample) -> Result<&'m MetricSpec
 
 /// How often a sample counts.
 fn times(occasion: &Occasion, plan: &Plan, results: &[ActionResult]) -> u32 {
-    let failed = results.iter().any(|result| !matches!(result.result, ActionOutcome::Skipped));
+    let tried = || results.iter().filter(|result| !matches!(result.result, ActionOutcome::Skipped));
+    let failed = tried().next().is_some();
     let reported = |tag: &String| results.iter().filter(|result| result.tag == *tag).count();
     let counts = match occasion {
         Occasion::Always => true,
         Occasion::Succeeded => !failed,
         Occasion::Failed => failed,
         Occasion::Done(tag) => reported(tag) == 0,
-        Occasion::Refused(tag) => results
-            .iter()
-            .any(|result| result.tag == *tag && !matches!(result.result, ActionOutcome::Skipped)),
+        Occasion::Refused(tag) => return saturated(tried().filter(|result| result.tag == *tag).count()),
         Occasion::Each(tag) => {
             let actions = plan.steps.iter().flat_map(|step| &step.actions);
             let planned = actions.filter(|action| action.tag == *tag).count();
-            return u32::try_from(planned - reported(tag).min(planned)).unwrap_or(u32::MAX);
+            return saturated(planned - reported(tag).min(planned));
         }
     };
     counts.into()
+}
+
+fn saturated(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 fn shown(manifest: &Manifest, (metric, labels): &Series) -> String {

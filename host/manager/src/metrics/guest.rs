@@ -55,7 +55,6 @@ struct Series {
 const UNITS: f64 = (1u64 << 60) as f64;
 
 /// What a key told of a gauge.
-#[derive(Clone)]
 struct Part {
     metric: Arc<Metric>,
     labels: Vec<String>,
@@ -103,12 +102,11 @@ impl Moment<'_> {
             Occasion::Failed => self.failed,
             Occasion::Done(tag) => self.results.iter().all(|result| result.tag != *tag),
             Occasion::Refused(tag) => {
-                let tried = |result: &ActionResult| !matches!(result.result, ActionOutcome::Skipped);
-                self.results.iter().any(|result| result.tag == *tag && tried(result))
+                let tried = |result: &&ActionResult| !matches!(result.result, ActionOutcome::Skipped);
+                return saturated(self.results.iter().filter(|r| r.tag == *tag).filter(tried).count());
             }
             Occasion::Each(tag) => {
-                let done = self.done.iter().filter(|done| done.tag == *tag).count();
-                return u32::try_from(done).unwrap_or(u32::MAX);
+                return saturated(self.done.iter().filter(|done| done.tag == *tag).count());
             }
         };
         counts.into()
@@ -124,6 +122,10 @@ impl Moment<'_> {
             }
         }
     }
+}
+
+fn saturated(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// One controller's way to its metrics.
@@ -330,11 +332,13 @@ impl Meter {
         if parts.get(&of).is_some_and(|old| *old == new) {
             return;
         }
-        let old = if new.is_empty() { parts.remove(&of) } else { parts.insert(of, new.clone()) };
-        let old = old.unwrap_or_default();
+        let old = parts.remove(&of).unwrap_or_default();
         new.iter().for_each(|part| part.metric.change(&part.labels, part.value, true));
         old.iter().for_each(|part| part.metric.change(&part.labels, part.value, false));
         new.iter().chain(&old).for_each(|part| part.metric.publish(&part.labels));
+        if !new.is_empty() {
+            parts.insert(of, new);
+        }
     }
 }
 

@@ -91,8 +91,8 @@ fn a_controller_that_is_gone_is_gone_from_the_gauges() {
     assert!(!text.contains("controller=\"c\""), "{text}");
 }
 
-#[test]
-fn samples_count_in_the_case_they_name() {
+/// A counter and a histogram of a module.
+fn widgets() -> (std::sync::Arc<Metrics>, Manifest, Meter) {
     let metrics = Metrics::new(SERVER, []);
     let manifest = manifest(vec![
         spec("widgets_total", MetricKind::Counter),
@@ -100,7 +100,14 @@ fn samples_count_in_the_case_they_name() {
     ]);
     let meter = metrics.meter("widget-controller");
     meter.declare(&manifest);
+    (metrics, manifest, meter)
+}
+
+#[test]
+fn samples_count_in_the_case_they_name() {
+    let (metrics, manifest, meter) = widgets();
     let failed = [
+        ActionResult { tag: "paint".into(), result: ActionOutcome::Unknown },
         ActionResult { tag: "paint".into(), result: ActionOutcome::Unknown },
         ActionResult { tag: "ship".into(), result: ActionOutcome::Skipped },
     ];
@@ -111,7 +118,7 @@ fn samples_count_in_the_case_they_name() {
         (Occasion::Done("make".into()), 2.0),
         (Occasion::Done("paint".into()), 1.0),
         (Occasion::Done("ship".into()), 1.0),
-        (Occasion::Refused("paint".into()), 1.0),
+        (Occasion::Refused("paint".into()), 2.0),
         (Occasion::Refused("ship".into()), 0.0),
     ];
     for (n, (occasion, wanted)) in cases.iter().enumerate() {
@@ -131,13 +138,7 @@ fn samples_count_in_the_case_they_name() {
 
 #[test]
 fn samples_count_for_each_action_and_of_the_lookup_that_they_name() {
-    let metrics = Metrics::new(SERVER, []);
-    let manifest = manifest(vec![
-        spec("widgets_total", MetricKind::Counter),
-        spec("widget_seconds", MetricKind::Histogram),
-    ]);
-    let meter = metrics.meter("widget-controller");
-    meter.declare(&manifest);
+    let (metrics, manifest, meter) = widgets();
     let done = ["make", "make", "paint"].map(|tag| Done { tag: tag.into(), name: "w".into(), version: None });
     let lookups = [("ask".to_owned(), Duration::from_secs(3))];
     let moment = Moment { done: &done, lookups: &lookups, ..moment(&[]) };
@@ -228,7 +229,8 @@ fn a_gauge_is_the_sum_of_what_each_key_told_last() {
 #[test]
 fn samples_that_make_no_sense_are_dropped_and_counted() {
     let metrics = Metrics::new(SERVER, []);
-    let manifest = manifest(vec![spec("widgets_total", MetricKind::Counter)]);
+    let manifest =
+        manifest(vec![spec("widgets_total", MetricKind::Counter), spec("widgets", MetricKind::Gauge)]);
     let meter = metrics.meter("widget-controller");
     meter.declare(&manifest);
     // Another module sees the metric differently: who was first keeps it.
@@ -247,9 +249,11 @@ fn samples_that_make_no_sense_are_dropped_and_counted() {
         sample("widgets_total", "red", f64::NAN, Occasion::Always),
     ];
     meter.count(&manifest, &key("a"), &bad, moment(&[]));
-    let many: Vec<_> =
-        (0..2001).map(|n| sample("widgets_total", &n.to_string(), 1.0, Occasion::Always)).collect();
-    meter.count(&manifest, &key("a"), &many, moment(&[]));
+    for (metric, too_many) in [("widgets_total", 2001), ("widgets", 20_001)] {
+        let many: Vec<_> =
+            (0..too_many).map(|n| sample(metric, &n.to_string(), 1.0, Occasion::Always)).collect();
+        meter.count(&manifest, &key("a"), &many, moment(&[]));
+    }
     let dropped = |controller: &str, reason: &str| {
         value(
             &metrics,
@@ -257,7 +261,7 @@ fn samples_that_make_no_sense_are_dropped_and_counted() {
         )
     };
     assert_eq!(dropped("other", "conflict"), Some(1.0));
-    for (reason, count) in [("undeclared", 1.0), ("labels", 1.0), ("value", 2.0), ("series", 1.0)] {
+    for (reason, count) in [("undeclared", 1.0), ("labels", 1.0), ("value", 2.0), ("series", 2.0)] {
         assert_eq!(dropped("widget-controller", reason), Some(count), "{reason}");
     }
 }
