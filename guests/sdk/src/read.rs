@@ -92,8 +92,6 @@ pub struct Fields {
     pub required: u64,
     /// Whether all of the object counts as read.
     pub is_whole: bool,
-    /// Whether unknown fields are an error.
-    pub is_closed: bool,
 }
 
 /// The bit of a field in [`Fields::required`].
