@@ -162,14 +162,7 @@ fn can_adopt(ctx: &Ctx<'_>, me: &Named<'_>) -> Result<Result<(), String>> {
 
 fn adopt(me: &Named<'_>, object: &Named<'_>, finalizer: Option<&str>) -> Action {
     let owner = OwnerReference::controller(me.resource, me.name, me.uid);
-    let mut body = json!({ "metadata": { "uid": object.uid, "ownerReferences": [{
-        "apiVersion": owner.api_version,
-        "kind": owner.kind,
-        "name": owner.name,
-        "uid": owner.uid,
-        "controller": true,
-        "blockOwnerDeletion": true,
-    }] } });
+    let mut body = json!({ "metadata": { "uid": object.uid, "ownerReferences": [owner.to_json()] } });
     if let Some(finalizer) = finalizer {
         body["metadata"]["finalizers"] = json!([finalizer]);
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use crate::read::{Failed, FromJson, Reader};
 use crate::resource::Resource;
@@ -120,20 +120,23 @@ impl OwnerReference {
 
     /// As JSON.
     pub fn to_json(&self) -> Value {
-        let mut json = json!({
-            "apiVersion": self.api_version,
-            "kind": self.kind,
-            "name": self.name,
-            "uid": self.uid,
-        });
-        for (field, value) in
+        let mut json = Map::new();
+        for (field, text) in [
+            ("apiVersion", &self.api_version),
+            ("kind", &self.kind),
+            ("name", &self.name),
+            ("uid", &self.uid),
+        ] {
+            json.insert(field.to_owned(), Value::String(text.clone()));
+        }
+        for (field, flag) in
             [("controller", self.controller), ("blockOwnerDeletion", self.block_owner_deletion)]
         {
-            if let Some(value) = value {
-                json[field] = Value::Bool(value);
+            if let Some(flag) = flag {
+                json.insert(field.to_owned(), Value::Bool(flag));
             }
         }
-        json
+        Value::Object(json)
     }
 
     /// Whether the owner is the controller.
@@ -159,5 +162,14 @@ mod tests {
             assert_eq!(meta.asked_to_go(), Time::parse(wanted), "{text}");
         }
         assert_eq!(<ObjectMeta>::default().asked_to_go(), None);
+    }
+
+    #[test]
+    fn a_reference_is_the_same_json_by_hand_as_by_serde() {
+        let mine = OwnerReference::controller(crate::resource::SERVICES, "web", "u");
+        let others = OwnerReference { controller: Some(false), block_owner_deletion: None, ..mine.clone() };
+        for reference in [mine, others, OwnerReference::default()] {
+            assert_eq!(reference.to_json(), serde_json::to_value(&reference).unwrap());
+        }
     }
 }

@@ -139,7 +139,7 @@ impl<A: Annotations> Draft<A> {
             "generateName": prefix(owner.name),
             "namespace": owner.namespace,
             "labels": self.labels,
-            "ownerReferences": [to_value(owner.reference)?],
+            "ownerReferences": [owner.reference.to_json()],
         });
         if !self.annotations.is_empty() {
             metadata["annotations"] = json!(self.annotations);
@@ -166,7 +166,7 @@ impl<A: Annotations> Draft<A> {
         put("labels", merge::diff_of(&seen.metadata.labels, &self.labels)?);
         put("annotations", merge::diff_of(&seen.metadata.annotations.to_map(), &self.annotations)?);
         if !owner.is_of(seen) {
-            put("ownerReferences", Some(json!([to_value(owner.reference)?])));
+            put("ownerReferences", Some(json!([owner.reference.to_json()])));
         }
         if seen.endpoints != self.endpoints {
             put("endpoints", Some(to_value(&self.endpoints)?));
