@@ -145,6 +145,8 @@ mod tests {
         names: Vec<String>,
         mode: Mode,
         after: bool,
+        pair: (Inner, Inner),
+        there: Option<()>,
     }
 
     #[derive(FromJson)]
@@ -166,7 +168,9 @@ mod tests {
                 "map",
                 "mode",
                 "names",
+                "pair",
                 "raw",
+                "there",
                 "value"
             ]
         );

@@ -153,7 +153,7 @@ impl FromJson for () {
     fn blank() -> Self {}
 
     fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
-        reader.skip()
+        reader.raw().map(drop)
     }
 }
 
@@ -305,6 +305,8 @@ macro_rules! tuples {
             }
 
             fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
+                // Each part is another type, and a shape asks only once what an element reads.
+                let Some(reader) = reader.or_whole() else { return Ok(()) };
                 let mut at = 0;
                 reader.list(&mut |element| {
                     let this = at;
