@@ -57,7 +57,8 @@ pub(crate) struct Node<'a> {
 impl<'a> Node<'a> {
     /// Notes that the value here is read.
     pub(crate) fn record(&self) {
-        // All elements, whole, are the whole list.
+        // All elements, whole, are the whole list. A loop, since `trim_end_matches`
+        // would bring a search for texts along: 0.8 KB in each guest.
         let mut path = self.path.as_str();
         while let Some(list) = path.strip_suffix("[*]") {
             path = list;

@@ -1,10 +1,9 @@
 //! Reading JSON: what a type must know to be read.
 //!
-//! A type is read in place: it begins blank, and reading fills it in. So what is
-//! made for a type is little (serde's visitors were a third of a guest), and null
-//! and what is absent leave the blank, as in Go.
+//! A type is read in place: it begins blank, and reading fills it in. So little is
+//! compiled for a type, where serde has a visitor for each type and each field;
+//! and null and what is absent leave the blank, as in Go.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -100,7 +99,7 @@ pub const fn required(at: usize, is_optional: bool) -> u64 {
     if is_optional { 0 } else { 1 << at }
 }
 
-/// Reads from any of serde's formats.
+/// Reads what serde_json reads from. Other formats have no raw JSON to give.
 #[doc(hidden)]
 pub fn through_serde<'de, T: FromJson, D: serde::Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     let raw = <Box<RawValue> as serde::Deserialize>::deserialize(deserializer)?;
@@ -225,41 +224,29 @@ impl FromJson for BTreeSet<String> {
     }
 }
 
-impl<T: FromJson> FromJson for BTreeMap<String, T> {
-    fn blank() -> Self {
-        Self::new()
-    }
-
-    fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
-        self.clear();
-        reader.entries(&mut |name, value| {
-            let mut read = T::blank();
-            if let Some(value) = value {
-                read.read(value)?;
+macro_rules! maps {
+    ($($map:ident),*) => {$(
+        impl<T: FromJson> FromJson for $map<String, T> {
+            fn blank() -> Self {
+                Self::new()
             }
-            self.insert(name.into_owned(), read);
-            Ok(())
-        })
-    }
+
+            fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
+                self.clear();
+                reader.entries(&mut |name, value| {
+                    let mut read = T::blank();
+                    if let Some(value) = value {
+                        read.read(value)?;
+                    }
+                    self.insert(name.into_owned(), read);
+                    Ok(())
+                })
+            }
+        }
+    )*};
 }
 
-impl<T: FromJson> FromJson for LiteMap<String, T> {
-    fn blank() -> Self {
-        Self::new()
-    }
-
-    fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
-        self.clear();
-        reader.entries(&mut |name, value| {
-            let mut read = T::blank();
-            if let Some(value) = value {
-                read.read(value)?;
-            }
-            self.insert(name.into_owned(), read);
-            Ok(())
-        })
-    }
-}
+maps!(BTreeMap, LiteMap);
 
 impl FromJson for Value {
     fn blank() -> Self {
@@ -326,15 +313,4 @@ macro_rules! tuples {
 tuples! {
     (A 0, B 1) of 2;
     (A 0, B 1, C 2) of 3;
-}
-
-impl FromJson for Cow<'_, str> {
-    fn blank() -> Self {
-        Cow::Borrowed("")
-    }
-
-    fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
-        *self = Cow::Owned(reader.text()?.into_owned());
-        Ok(())
-    }
 }

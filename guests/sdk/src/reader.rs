@@ -105,8 +105,7 @@ impl<'r, 'de> Reader<'r, 'de> {
                 cursor.enter(b'[')?;
                 let mut first = true;
                 while cursor.more(&mut first, b']')? {
-                    let is_null = cursor.null()?;
-                    read(if is_null { None } else { Some(Reader(Place::Text(cursor))) })?;
+                    read(Reader(Place::Text(cursor)).maybe()?)?;
                 }
                 cursor.leave(b']')
             }
@@ -126,8 +125,7 @@ impl<'r, 'de> Reader<'r, 'de> {
                 while cursor.more(&mut first, b'}')? {
                     let name = cursor.text()?;
                     cursor.eat(b':')?;
-                    let is_null = cursor.null()?;
-                    read(name, if is_null { None } else { Some(Reader(Place::Text(cursor))) })?;
+                    read(name, Reader(Place::Text(cursor)).maybe()?)?;
                 }
                 cursor.leave(b'}')
             }
@@ -174,30 +172,34 @@ impl<'r, 'de> Reader<'r, 'de> {
 
     /// An integer from `least` to `most`, as the low 64 bits of it.
     pub fn integer(self, least: i64, most: u64) -> Result<u64, Failed> {
-        let Some(cursor) = self.whole() else { return Ok(0) };
-        if !matches!(cursor.peek(), Some(b'-' | b'0'..=b'9')) {
-            return Err(cursor.other_than("an integer"));
-        }
-        match cursor.scalar()? {
-            Scalar::Unsigned(number) if number <= most => Ok(number),
-            Scalar::Signed(number) if number >= least => Ok(number.cast_unsigned()),
-            Scalar::Unsigned(_) | Scalar::Signed(_) => Err(Failed::new("the integer is out of range")),
-            _ => Err(Failed::new("expected an integer, found a fraction")),
+        match self.numeral("an integer")? {
+            None => Ok(0),
+            Some(Scalar::Unsigned(number)) if number <= most => Ok(number),
+            Some(Scalar::Signed(number)) if number >= least => Ok(number.cast_unsigned()),
+            Some(Scalar::Unsigned(_) | Scalar::Signed(_)) => Err(Failed::new("the integer is out of range")),
+            Some(_) => {
+                Err(Failed::new("expected an integer of at most 64 bits, without fraction or exponent"))
+            }
         }
     }
 
     /// A number, as near as 64 bits come to it.
     #[allow(clippy::cast_precision_loss, reason = "as every reader of JSON has it")]
     pub fn number(self) -> Result<f64, Failed> {
-        let Some(cursor) = self.whole() else { return Ok(0.0) };
-        match (cursor.peek(), cursor) {
-            (Some(b'-' | b'0'..=b'9'), cursor) => Ok(match cursor.scalar()? {
-                Scalar::Unsigned(number) => number as f64,
-                Scalar::Signed(number) => number as f64,
-                Scalar::Float(number) => number,
-                _ => 0.0,
-            }),
-            (_, cursor) => Err(cursor.other_than("a number")),
+        Ok(match self.numeral("a number")? {
+            Some(Scalar::Unsigned(number)) => number as f64,
+            Some(Scalar::Signed(number)) => number as f64,
+            Some(Scalar::Float(number)) => number,
+            _ => 0.0,
+        })
+    }
+
+    /// A number in digits; None of a shape.
+    fn numeral(self, expected: &str) -> Result<Option<Scalar<'de>>, Failed> {
+        let Some(cursor) = self.whole() else { return Ok(None) };
+        match cursor.peek() {
+            Some(b'-' | b'0'..=b'9') => cursor.scalar().map(Some),
+            _ => Err(cursor.other_than(expected)),
         }
     }
 
@@ -212,10 +214,7 @@ impl<'r, 'de> Reader<'r, 'de> {
 
     /// Any value, as it is written. A null for the value of a shape.
     pub fn raw(self) -> Result<&'de RawValue, Failed> {
-        self.whole().map_or(Ok(RawValue::NULL), |cursor| {
-            cursor.peek();
-            cursor.raw()
-        })
+        self.whole().map_or(Ok(RawValue::NULL), Cursor::raw)
     }
 
     /// Any value.
@@ -253,10 +252,7 @@ impl<'r, 'de> Reader<'r, 'de> {
     /// Leaves a value out: it is not read, so a shape does not note it either.
     pub fn skip(self) -> Result<(), Failed> {
         match self.0 {
-            Place::Text(cursor) => {
-                cursor.peek();
-                cursor.raw().map(drop)
-            }
+            Place::Text(cursor) => cursor.raw().map(drop),
             Place::Shape(_) => Ok(()),
         }
     }
@@ -428,7 +424,16 @@ mod tests {
             (r#"{"text": 5}"#, "invalid type: integer `5`, expected a string (byte 10 of 11)"),
             (r#"{"text": "a"}"#, "missing field large (byte 13 of 13)"),
             (r#"{"modes": ["grand"]}"#, "grand is no Mode (byte 18 of 20)"),
-            (r#"{"large": 1.5}"#, "expected an integer, found a fraction (byte 13 of 14)"),
+            (
+                r#"{"large": 1.5}"#,
+                "expected an integer of at most 64 bits, without fraction or exponent (byte 13 of 14)",
+            ),
+            (
+                r#"{"wide": 18446744073709551616}"#,
+                "expected an integer of at most 64 bits, without fraction or exponent (byte 29 of 30)",
+            ),
+            (r#"{"small": 2147483648}"#, "the integer is out of range (byte 20 of 21)"),
+            (r#"{"share": "1"}"#, r#"invalid type: string "1", expected a number (byte 13 of 14)"#),
             ("{} x", "missing field text (byte 2 of 4)"),
         ] {
             assert_eq!(from_json::<ours::All>(text).unwrap_err(), wanted);
@@ -446,5 +451,13 @@ mod tests {
             value = json!([value]);
         }
         assert_eq!(from_json::<Value>(&value.to_string()).unwrap(), value);
+
+        // What is left again is no depth.
+        #[derive(FromJson)]
+        struct Nothing {}
+        let beside = |what: &str| format!("[{}]", vec![what; 1_000].join(","));
+        assert_eq!(from_json::<Vec<Vec<u8>>>(&beside("[]")).unwrap().len(), 1_000);
+        assert_eq!(from_json::<Vec<BTreeMap<String, u8>>>(&beside("{}")).unwrap().len(), 1_000);
+        assert_eq!(from_json::<Vec<Nothing>>(&beside("{}")).unwrap().len(), 1_000);
     }
 }

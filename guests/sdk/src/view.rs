@@ -16,7 +16,7 @@ use crate::reader::from_json;
 use crate::resource::Resource;
 use crate::snapshot::Snapshot;
 
-/// What a controller sees of a resource's objects: a plain `Deserialize` struct
+/// What a controller sees of a resource's objects: a plain `FromJson` struct
 /// with the fields it uses. The manifest's paths are derived from it.
 pub trait View: FromJson + 'static {
     /// The resource.
