@@ -59,9 +59,9 @@ pub fn mutate_create(ctx: &Ctx<'_>, kind: &Kind, object: &mut Value) -> Result<(
     dedup_owners(ctx, object);
     if is(kind, "", "pods") {
         limits::fill(ctx, object);
-        pods::runtime_class(ctx, kind, object)?;
         pods::priority(ctx, kind, object)?;
         pods::tolerations(object);
+        pods::runtime_class(ctx, kind, object)?;
     } else if is(kind, "", "persistentvolumeclaims") {
         storage::protect(object, "kubernetes.io/pvc-protection");
         storage::default_class(ctx, object);

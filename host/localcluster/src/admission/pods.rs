@@ -78,6 +78,8 @@ pub(super) fn keep_priority(old: &Value, pod: &mut Value) {
     }
 }
 
+const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
+
 /// What the runtime class of a pod adds: overhead, and where it can run.
 pub(super) fn runtime_class(ctx: &Ctx<'_>, kind: &Kind, pod: &mut Value) -> Result<(), Status> {
     let Some(name) = pod["spec"]["runtimeClassName"].as_str().map(str::to_owned) else { return Ok(()) };
@@ -97,8 +99,7 @@ pub(super) fn runtime_class(ctx: &Ctx<'_>, kind: &Kind, pod: &mut Value) -> Resu
     if !fixed.is_null() {
         let own = &spec["overhead"];
         if own.as_object().is_some_and(|own| !own.is_empty()) && own != fixed {
-            let why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
-            return Err(refused(kind, pod, why));
+            return Err(refused(kind, pod, OTHER_OVERHEAD));
         }
         set(spec, "overhead", fixed.clone());
     }
@@ -115,16 +116,46 @@ pub(super) fn runtime_class(ctx: &Ctx<'_>, kind: &Kind, pod: &mut Value) -> Resu
         }
         set(own, key, value.clone());
     }
-    let mut all = items(spec, "tolerations").to_vec();
-    for toleration in items(scheduling, "tolerations") {
-        if !all.contains(toleration) {
-            all.push(toleration.clone());
+    if !scheduling.is_null() {
+        let all = merged(items(spec, "tolerations"), items(scheduling, "tolerations"));
+        if !all.is_empty() {
+            set(spec, "tolerations", all);
         }
     }
-    if !all.is_empty() {
-        set(spec, "tolerations", all);
-    }
     Ok(())
+}
+
+/// The tolerations of both, but for those that another one covers; of equal ones the first stays.
+fn merged(own: &[Value], added: &[Value]) -> Vec<Value> {
+    let all: Vec<&Value> = own.iter().chain(added).collect();
+    let mut out: Vec<Value> = Vec::new();
+    for (i, one) in all.iter().enumerate() {
+        let before = out.iter().any(|kept| covers(kept, one));
+        let after = all[i + 1..].iter().any(|other| other != one && covers(other, one));
+        if !before && !after {
+            out.push((*one).clone());
+        }
+    }
+    out
+}
+
+/// Whether `wide` tolerates whatever `narrow` does.
+fn covers(wide: &Value, narrow: &Value) -> bool {
+    let same = |key: &str| text(wide, key) == text(narrow, key);
+    let exists = text(wide, "operator") == "Exists";
+    let key = same("key") || (text(wide, "key").is_empty() && exists);
+    let effect = same("effect") || text(wide, "effect").is_empty();
+    let as_long = text(wide, "effect") != "NoExecute"
+        || wide["tolerationSeconds"]
+            .as_i64()
+            .is_none_or(|most| narrow["tolerationSeconds"].as_i64().is_some_and(|seconds| seconds <= most));
+    // An operator that is left out is Equal in the wide one only.
+    let value = match text(wide, "operator") {
+        "Exists" => true,
+        "Equal" | "" => text(narrow, "operator") == "Equal" && same("value"),
+        _ => false,
+    };
+    wide == narrow || (key && effect && as_long && value)
 }
 
 /// Overhead comes from a runtime class only.
@@ -143,8 +174,7 @@ pub(super) fn overhead(ctx: &Ctx<'_>, kind: &Kind, pod: &Value) -> Result<(), St
         return Err(refused(kind, pod, why));
     }
     if *overhead != defined["podFixed"] {
-        let why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
-        return Err(refused(kind, pod, why));
+        return Err(refused(kind, pod, OTHER_OVERHEAD));
     }
     Ok(())
 }
