@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::answer::{Answer, List, Object, Outcome};
 use super::clock;
 use super::options::DeleteOptions;
+use super::page_token::PageToken;
 use super::read::Filter;
 use super::strategy::{Kind, Propagation};
 use super::{Call, Rest, draft_after, finalizers, meta, meta_mut, meta_text};
@@ -276,8 +277,7 @@ impl Rest {
     ) -> Result<Answer, Status> {
         let (_, mut listing) = self.matching(call, filter);
         if !from.is_empty() {
-            let (_, start) = super::options::decode_continue(from)?;
-            let start = format!("{}{start}", super::read::prefix(call));
+            let start = format!("{}{}", super::read::prefix(call), PageToken::decode(from)?.start);
             listing.items.retain(|(key, _)| **key >= *start);
         }
         let wanted = if limit == 0 { usize::MAX } else { limit };
@@ -287,7 +287,8 @@ impl Rest {
             let (last, _) = &listing.items[wanted - 1];
             let prefix = super::read::prefix(call);
             let relative = last.strip_prefix(prefix.as_str()).unwrap_or(last);
-            list.continue_token = super::options::encode_continue(listing.rv, &format!("{relative}\0"));
+            let next = PageToken { version: Some(listing.rv), start: format!("{relative}\0") };
+            list.continue_token = next.encode();
             list.remaining = filter.is_everything().then_some(found - wanted);
         }
         for (key, stored) in listing.items.into_iter().take(wanted) {

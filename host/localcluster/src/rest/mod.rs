@@ -15,6 +15,7 @@ mod inprocess;
 mod logs;
 mod negotiate;
 pub mod options;
+mod page_token;
 pub mod path;
 mod paths;
 mod read;

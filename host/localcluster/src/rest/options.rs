@@ -5,8 +5,6 @@
 
 use std::collections::HashMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use percent_encoding::percent_decode;
 use serde_json::{Value, json};
 
@@ -342,65 +340,6 @@ pub(super) fn check_duration(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes the token of the next page.
-pub fn encode_continue(rv: u64, start: &str) -> String {
-    let token = json!({"v": "meta.k8s.io/v1", "rv": rv, "start": start});
-    URL_SAFE_NO_PAD.encode(token.to_string())
-}
-
-/// Reads a page token: version (negative: the present) and first key.
-pub fn decode_continue(token: &str) -> Result<(i64, String), Status> {
-    const PREFIX: &str = "invalid continue token: continue key is not valid";
-    let refuse = |why: String| Status::bad_request(format!("{PREFIX}: {why}"));
-    let data = URL_SAFE_NO_PAD
-        .decode(token)
-        .map_err(|_| refuse(format!("illegal base64 data at input byte {}", bad_base64(token))))?;
-    let value: Value = serde_json::from_slice(&data).map_err(|_| refuse(json_complaint(&data)))?;
-    match value["v"].as_str() {
-        Some("meta.k8s.io/v1") => {}
-        other => {
-            return Err(Status::bad_request(format!(
-                "{PREFIX}: server does not recognize this encoded version {}",
-                other.unwrap_or_default()
-            )));
-        }
-    }
-    let rv = value["rv"].as_i64().unwrap_or(0);
-    if rv == 0 {
-        return Err(refuse("incorrect encoded start resourceVersion (version meta.k8s.io/v1)".into()));
-    }
-    let start = value["start"].as_str().unwrap_or_default();
-    if start.is_empty() {
-        return Err(refuse("encoded start key empty (version meta.k8s.io/v1)".into()));
-    }
-    let odd = |segment: &str| matches!(segment, "" | "." | "..");
-    if start.trim_start_matches('/').split('/').any(odd) {
-        return Err(refuse(start.into()));
-    }
-    Ok((rv, start.trim_start_matches('/').to_owned()))
-}
-
-fn bad_base64(token: &str) -> usize {
-    let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    token.find(|c| !good(c)).unwrap_or(token.len())
-}
-
-fn json_complaint(data: &[u8]) -> String {
-    match std::str::from_utf8(data).map(str::trim_start) {
-        Ok("") => "unexpected end of JSON input".into(),
-        Ok(text) if text.starts_with(['{', '[', '"']) => "unexpected end of JSON input".into(),
-        _ => {
-            let first = data.first().copied().unwrap_or_default();
-            let shown = if first.is_ascii_graphic() {
-                format!("'{}'", first as char)
-            } else {
-                format!("'\\x{first:02x}'")
-            };
-            format!("invalid character {shown} looking for beginning of value")
-        }
-    }
-}
-
 /// Options of a delete.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteOptions {
@@ -476,19 +415,6 @@ impl DeleteOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn page_tokens_come_back_and_junk_is_explained() {
-        let token = encode_continue(7, "ns/a\0");
-        assert_eq!(decode_continue(&token).expect("own token"), (7, "ns/a\0".into()));
-        let message = decode_continue("junk").expect_err("junk").message;
-        assert_eq!(
-            message,
-            "invalid continue token: continue key is not valid: invalid character '\\x8e' looking for beginning of value"
-        );
-        let up = URL_SAFE_NO_PAD.encode(r#"{"v":"meta.k8s.io/v1","rv":1,"start":"../x"}"#);
-        assert_eq!(decode_continue(&up).expect_err("path trick").code, 400);
-    }
 
     #[test]
     fn flags_are_read_as_the_real_server_does() {

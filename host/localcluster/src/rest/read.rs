@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::answer::{Answer, List, Object, Outcome};
-use super::options::{ListOptions, decode_continue, encode_continue};
+use super::options::ListOptions;
+use super::page_token::PageToken;
 use super::strategy::Kind;
 use super::{Call, Rest};
 use crate::selector::{FieldSelector, LabelSelector};
@@ -113,10 +114,10 @@ impl Rest {
                     "specifying resource version is not allowed when using continue",
                 ));
             }
-            let (rv, key) = decode_continue(&options.continue_token)?;
-            start = format!("{prefix}{key}");
+            let token = PageToken::decode(&options.continue_token)?;
+            start = format!("{prefix}{}", token.start);
             range.start = Some(&start);
-            range.at = u64::try_from(rv).ok();
+            range.at = token.version;
             if options.resource_version == "0" {
                 range.limit = 0;
             }
@@ -130,7 +131,8 @@ impl Rest {
         if listing.behind > 0 && !filter.names_one() {
             let last = listing.items.last().map_or("", |(key, _)| key);
             let relative = last.strip_prefix(prefix.as_str()).unwrap_or(last);
-            list.continue_token = encode_continue(listing.rv, &format!("{relative}\0"));
+            let next = PageToken { version: Some(listing.rv), start: format!("{relative}\0") };
+            list.continue_token = next.encode();
             list.remaining = filter.is_everything().then_some(listing.behind);
         }
         list.items = listing.items.into_iter().map(|(_, o)| Object::Stored(o)).collect();
@@ -179,10 +181,7 @@ fn expired(start: Option<&str>, version: u64) -> Status {
             let mut status = Status::expired(
                 "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.",
             );
-            let token = serde_json::json!({"v": "meta.k8s.io/v1", "rv": -1, "start": start});
-            use base64::Engine as _;
-            status.continue_token =
-                Some(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(token.to_string()));
+            status.continue_token = Some(PageToken { version: None, start: start.to_owned() }.encode());
             status
         }
         None => Status::expired(format!("The resourceVersion for the provided list is too old: {version}")),

@@ -6,7 +6,7 @@
 mod decode;
 mod encode;
 pub mod quantity;
-mod scalar;
+pub(crate) mod scalar;
 pub mod syntax;
 pub mod types;
 mod versions;

@@ -2,8 +2,10 @@
 //!
 //! In: text as clients send it. Out: the canonical text, or the words of the real decoder's error.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::DecodeError;
+use base64::alphabet::STANDARD;
+use base64::engine::Engine as _;
+use base64::engine::general_purpose::{self, GeneralPurpose, GeneralPurposeConfig};
 use jiff::Timestamp;
 
 /// A time in whole seconds.
@@ -81,25 +83,47 @@ fn parse_time(text: &str, layout: &str) -> Result<Timestamp, String> {
     })
 }
 
+/// Bits of the last letter that belong to no byte mean nothing to Go.
+const PADDED: GeneralPurposeConfig = GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);
+/// Base64 without padding, read as Go reads it.
+pub(crate) const NO_PAD: GeneralPurposeConfig = general_purpose::NO_PAD.with_decode_allow_trailing_bits(true);
+const BASE64: GeneralPurpose = GeneralPurpose::new(&STANDARD, PADDED);
+
 /// Base64 in its canonical form.
 pub(super) fn base64(text: &str) -> Result<String, String> {
+    from_base64(&BASE64, text).map(|raw| BASE64.encode(raw))
+}
+
+/// Decodes base64, which may have line breaks; the error is in the words of Go's decoder.
+pub(crate) fn from_base64(engine: &GeneralPurpose, text: &str) -> Result<Vec<u8>, String> {
     let clean: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
-    match STANDARD.decode(&clean) {
-        Ok(raw) => Ok(STANDARD.encode(raw)),
-        Err(error) => {
-            let at = match error {
-                base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => at,
-                // What breaks off is wrong from its last group of four on.
-                _ => clean.len() / 4 * 4,
-            };
-            Err(format!("illegal base64 data at input byte {at}"))
-        }
-    }
+    engine.decode(&clean).map_err(|error| {
+        // Go reads from the front, our decoder looks at the end first.
+        let foreign =
+            |b: u8| !matches!(b, b'\r' | b'\n' | b'=') && engine.decode([b, b'A', b'A', b'A']).is_err();
+        let at = text.bytes().position(foreign).unwrap_or(match error {
+            DecodeError::InvalidByte(at, _) => at,
+            // What breaks off is wrong from its last group of four on.
+            _ => clean.len() / 4 * 4,
+        });
+        format!("illegal base64 data at input byte {at}")
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn base64_is_read_as_go_reads_it() {
+        assert_eq!(base64("AB=="), Ok("AA==".into()));
+        assert_eq!(base64("QUJD\r\nRA=="), Ok("QUJDRA==".into()));
+        for (text, at) in
+            [("!!!!a", 0), ("ab!!a", 2), ("ab\n!a", 3), ("a!a!!", 1), ("abcdab", 4), ("ab=d", 2)]
+        {
+            assert_eq!(base64(text), Err(format!("illegal base64 data at input byte {at}")), "{text}");
+        }
+    }
 
     #[test]
     fn times_are_read_by_their_layout() {

@@ -11,13 +11,14 @@ pub fn go_error(error: &serde_json::Error, body: &[u8]) -> String {
             if let Some(text) = broken_literal(body, at) {
                 return text;
             }
-            match std::str::from_utf8(&body[at.min(body.len())..]).ok().and_then(|s| s.chars().next()) {
-                Some(c) => {
-                    let where_ = place(body, at);
-                    format!("invalid character {} {where_}", quote(c))
-                }
-                None => "unexpected end of JSON input".into(),
-            }
+            let Some(chunk) = body[at.min(body.len())..].utf8_chunks().next() else {
+                return "unexpected end of JSON input".into();
+            };
+            let found = match chunk.valid().chars().next() {
+                Some(c) => quote(c),
+                None => format!("'\\x{:02x}'", chunk.invalid()[0]),
+            };
+            format!("invalid character {found} {}", place(body, at))
         }
         Category::Data if body.iter().find(|b| !b.is_ascii_whitespace()) != Some(&b'{') => {
             let what = match body.iter().find(|b| !b.is_ascii_whitespace()) {
