@@ -83,6 +83,11 @@ fn index<'v>(node: Node<'_>, shape: &Shape, list: Option<&'v Value>) -> Vec<(Ele
     out
 }
 
+/// The items that are told from others by this.
+fn same<'a, 'v>(side: &'a [(Element, Vec<&'v Value>)], wanted: &Element) -> &'a [&'v Value] {
+    side.iter().find(|(element, _)| element == wanted).map_or(&[], |(_, items)| items)
+}
+
 fn walk(
     node: Node<'_>,
     old: Option<&Value>,
@@ -127,23 +132,19 @@ fn walk(
         return;
     }
     let (before, after) = (index(node, &shape, old), index(node, &shape, new));
-    let of = |side: &[(Element, Vec<&Value>)], wanted: &Element| -> Vec<Value> {
-        let found = side.iter().find(|(element, _)| element == wanted);
-        found.map_or_else(Vec::new, |(_, items)| items.iter().map(|v| (*v).clone()).collect())
-    };
     let fresh = after.iter().filter(|(element, _)| !before.iter().any(|(known, _)| known == element));
     for (element, _) in before.iter().chain(fresh) {
-        let (was, is) = (of(&before, element), of(&after, element));
+        let (was, is) = (same(&before, element), same(&after, element));
         path.push(element.clone());
         // Items that nothing tells apart have one owner together.
         match (was.len(), is.len()) {
-            (0 | 1, 0 | 1) => walk(node.item(), was.first(), is.first(), path, out),
+            (0 | 1, 0 | 1) => walk(node.item(), was.first().copied(), is.first().copied(), path, out),
             (0 | 1, _) => {
-                walk(node.item(), was.first(), None, path, out);
+                walk(node.item(), was.first().copied(), None, path, out);
                 out.added.insert(path);
             }
             (_, 0 | 1) => {
-                walk(node.item(), None, is.first(), path, out);
+                walk(node.item(), None, is.first().copied(), path, out);
                 out.removed.insert(path);
             }
             _ if was != is => out.modified.insert(path),
