@@ -1,38 +1,33 @@
-//! Values as Go's `%v` prints them, which some messages show.
+//! Values as the verbs `%v` and `%s` of Go print them, and the names it has for their types: some messages show them.
 
 use serde_json::Value;
 
 /// The value as `fmt.Sprintf("%v")` prints the decoded JSON.
 pub fn go_fmt(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".into(),
-        Value::String(s) => s.clone(),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(go_fmt).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::Object(map) => {
-            let items: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", go_fmt(v))).collect();
-            format!("map[{}]", items.join(" "))
-        }
-        other => other.to_string(),
-    }
+    printed(value, &|leaf| if leaf.is_null() { "<nil>".into() } else { leaf.to_string() })
 }
 
 /// The value as `fmt.Sprintf("%s")` prints it, which marks what is no text.
 pub fn go_string(value: &Value) -> String {
-    match value {
+    printed(value, &|leaf| match leaf {
         Value::Null => "%!s(<nil>)".into(),
-        Value::Bool(_) | Value::Number(_) => format!("%!s({}={value})", go_type(value)),
+        _ => format!("%!s({}={leaf})", go_type(leaf)),
+    })
+}
+
+/// Texts, lists and maps look alike for all verbs; `leaf` prints the rest.
+fn printed(value: &Value, leaf: &dyn Fn(&Value) -> String) -> String {
+    match value {
         Value::String(s) => s.clone(),
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(go_string).collect();
+            let items: Vec<String> = items.iter().map(|item| printed(item, leaf)).collect();
             format!("[{}]", items.join(" "))
         }
         Value::Object(map) => {
-            let items: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", go_string(v))).collect();
+            let items: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", printed(v, leaf))).collect();
             format!("map[{}]", items.join(" "))
         }
+        Value::Null | Value::Bool(_) | Value::Number(_) => leaf(value),
     }
 }
 

@@ -82,8 +82,7 @@ fn struct_of(field: &Field) -> Option<StructId> {
 }
 
 fn unknown_directive(map: &Object) -> Status {
-    let directive = map.get(PATCH).map(|d| if d.is_string() { go_fmt(d) } else { go_string(d) });
-    let directive = directive.unwrap_or_default();
+    let directive = map.get(PATCH).map(go_string).unwrap_or_default();
     let map = go_fmt(&Value::Object(map.clone()));
     Status::server_error(format!("unknown patch type: {directive} in map: {map}"))
 }
