@@ -43,19 +43,18 @@ fn find(ty: &Type, value: &Value) -> Option<String> {
         (Type::Bytes, Value::String(_) | Value::Array(_)) => None,
         (Type::List(_) | Type::Bytes, other) => Some(format!("cannot restore slice from {}", kind_of(other))),
         (Type::Map(_), other) => Some(format!("cannot restore map from {}", kind_of(other))),
-        (Type::I32, Value::Number(n)) if !n.is_f64() => None,
-        (Type::I64, Value::Number(n)) if !n.is_f64() => None,
-        (Type::F64, Value::Number(_)) | (Type::Bool, Value::Bool(_)) => None,
-        (Type::String, Value::String(_)) => None,
+        (Type::I32, Value::Number(n)) => n.is_f64().then(|| "cannot convert float64 to int32".into()),
+        (Type::I64, Value::Number(n)) => {
+            let broken = n.as_f64().is_none_or(|n| n.fract() != 0.0);
+            broken.then(|| "cannot convert float64 to int64".into())
+        }
         (Type::String, Value::Number(n)) if !n.is_f64() => Some("cannot convert int64 to string".into()),
-        (Type::String, _) => Some("unrecognized type: string".into()),
-        (Type::I32, Value::Number(_)) => Some("cannot convert float64 to int32".into()),
-        (Type::I64, Value::Number(n)) if n.as_f64().is_none_or(|n| n.fract() != 0.0) => {
-            Some("cannot convert float64 to int64".into())
+        (Type::F64, Value::Number(_)) | (Type::Bool, Value::Bool(_)) | (Type::String, Value::String(_)) => {
+            None
         }
         (Type::I32, _) => Some("unrecognized type: int32".into()),
-        (Type::I64, Value::Number(_)) => None,
         (Type::I64, _) => Some("unrecognized type: int64".into()),
+        (Type::String, _) => Some("unrecognized type: string".into()),
         (Type::F64, _) => Some("unrecognized type: float64".into()),
         (Type::Bool, _) => Some("unrecognized type: bool".into()),
         // These decode themselves, from JSON that does not know the field it stands in.
