@@ -9,7 +9,7 @@ use super::meta::{immutable, non_negative};
 use super::names;
 use super::pod_defaults;
 use super::pod_validation;
-use super::spec::{Generation, Spec};
+use super::spec::{Generation, Order, Spec};
 use super::value::{
     child, copy, empty, fill, fill_null, flag, int, items, items_mut, present, remove, set, text,
 };
@@ -37,7 +37,7 @@ fn job() -> Spec {
         generation: Generation::Spec,
         orphans: true,
         revalidates: true,
-        new_first: true,
+        order: Order::New,
         unknown_field: Some(|label| format!("field label {label:?} not supported for Job")),
         unset_propagation_warning: Some(
             "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",

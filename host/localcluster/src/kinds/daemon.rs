@@ -10,7 +10,7 @@ use super::internal;
 use super::meta::non_negative;
 use super::pod_defaults;
 use super::pod_validation;
-use super::spec::{Generation, Spec};
+use super::spec::{Generation, Order, Spec};
 use super::value::{child, empty, fill, int, set, text};
 use crate::status::{FieldError, FieldReason};
 use crate::table::{AGE, Column, Columns, NAME, age, column, containers, name, number, wide};
@@ -32,7 +32,7 @@ pub(super) fn spec() -> Spec {
     Spec {
         warnings: super::warnings::daemon_set,
         generation: Generation::Spec,
-        change_first: true,
+        order: Order::Change,
         default: defaults,
         create: |_, object| {
             count_template(object, 1);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::meta::invalid_all;
 use super::names::{self, NameRule};
-use super::spec::Spec;
+use super::spec::{Order, Spec};
 use super::value::{child, copy, items, remove, set, text};
 use crate::rest::strategy::Ctx;
 use crate::status::Status;
@@ -17,7 +17,7 @@ pub(super) fn spec() -> Spec {
     Spec {
         name: NameRule::Label,
         revalidates: true,
-        new_first: true,
+        order: Order::New,
         default: label,
         create: |_, object| {
             set(object, "status", json!({"phase": "Active"}));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::ip_text;
 use super::meta::{immutable, invalid_all};
 use super::names;
-use super::spec::{Generation, Spec, StatusMeta};
+use super::spec::{Generation, Order, Spec, StatusMeta};
 use super::value::{child, fill_null, items, text};
 use crate::status::{FieldError, FieldReason};
 use crate::table::{AGE, Column, Columns, NAME, age, column, name};
@@ -290,7 +290,7 @@ fn ingress_class() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("Controller"), column("Parameters"), AGE];
     Spec {
         revalidates: true,
-        change_first: true,
+        order: Order::Change,
         generation: Generation::Spec,
         default: |object| {
             if let Some(parameters) = super::value::present(child(object, "spec"), "parameters") {

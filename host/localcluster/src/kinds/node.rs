@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::meta::invalid_all;
 use super::names;
 use super::resources::amount_of;
-use super::spec::Spec;
+use super::spec::{Order, Spec};
 use super::value::{child, empty, entries, flag, items, set, text};
 use crate::status::{FieldError, FieldReason};
 use crate::table::{AGE, Column, Columns, NAME, age, column, name, wide};
@@ -15,7 +15,7 @@ pub(super) fn spec() -> Spec {
         warnings: super::warnings::node,
         keeps_status: true,
         revalidates: true,
-        new_first: true,
+        order: Order::New,
         default: |object| {
             // A node that says nothing of what pods may use lets them use all.
             let status = child(object, "status");

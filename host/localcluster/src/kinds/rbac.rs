@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::meta::invalid_all;
 use super::names::{self, NameRule};
 use super::pod_validation;
-use super::spec::Spec;
+use super::spec::{Order, Spec};
 use super::value::{empty, fill, items, items_mut, present, text};
 use crate::status::FieldError;
 use crate::table::{AGE, Column, Columns, NAME, age, column, name, wide};
@@ -17,7 +17,7 @@ pub(super) fn spec(plural: &str) -> Spec {
         name: NameRule::PathSegment,
         create_on_update: true,
         revalidates: true,
-        new_first: true,
+        order: Order::New,
         ..Spec::new()
     };
     match plural {

@@ -6,7 +6,7 @@ use super::ip_text;
 use super::names::NameRule;
 use super::service_ip::Services;
 use super::service_validation::{balancer, validate};
-use super::spec::Spec;
+use super::spec::{Order, Spec};
 use super::value::{child, empty, fill, fill_null, int, items, items_mut, present, remove, set, text};
 use crate::schema;
 use crate::selector::label_selector_text;
@@ -23,7 +23,7 @@ pub(super) fn spec() -> Spec {
         default: defaults,
         allocator: Some(Box::new(Services::default())),
         validate,
-        change_first: true,
+        order: Order::Change,
         validate_update,
         warnings: |_, new| warnings(new),
         validate_sub: |sub, _, new| if sub == "status" { balancer(new) } else { Vec::new() },

@@ -33,6 +33,17 @@ pub enum Generation {
     ContentAndLabels,
 }
 
+/// What is said first of a change that is wrong in several ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Metadata, what is wrong with the new object, what a change may not do.
+    Content,
+    /// Metadata, what a change may not do, what is wrong with the new object.
+    Change,
+    /// All that is wrong with the new object, then the changed metadata and what a change may not do.
+    New,
+}
+
 /// What a write to `/status` keeps of the old metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusMeta {
@@ -50,8 +61,8 @@ pub struct Spec {
     pub name: NameRule,
     /// The kind checks changed metadata itself, besides the generic layer.
     pub checks_meta: bool,
-    /// What a change may not do is said before what is wrong with the new object.
-    pub change_first: bool,
+    /// What is wrong with a change is said in this order.
+    pub order: Order,
     /// Answer to a field selector with an unknown field.
     pub unknown_field: Option<fn(&str) -> String>,
     /// Warning of every answer about the kind.
@@ -60,8 +71,6 @@ pub struct Spec {
     pub core_finalizers: bool,
     /// A change is also checked as if it were new, metadata included.
     pub revalidates: bool,
-    /// And that before it is checked as a change.
-    pub new_first: bool,
     /// Which changes count.
     pub generation: Generation,
     /// What `/status` keeps.
@@ -120,12 +129,11 @@ impl Spec {
         Self {
             name: NameRule::Subdomain,
             checks_meta: true,
-            change_first: false,
+            order: Order::Content,
             unknown_field: None,
             deprecation: None,
             core_finalizers: true,
             revalidates: false,
-            new_first: false,
             generation: Generation::None,
             status_meta: StatusMeta::Taken,
             kept: &[],
@@ -334,12 +342,10 @@ impl Strategy for Builtin {
         let (mut content, change) = ((self.spec.validate)(new), (self.spec.validate_update)(old, new));
         pod_annotations::forgive(&mut content, || (self.spec.validate)(old));
         let meta = self.meta_update(old, new);
-        let parts = if self.spec.new_first {
-            [again, content, meta, change]
-        } else if self.spec.change_first {
-            [meta, again, change, content]
-        } else {
-            [meta, again, content, change]
+        let parts = match self.spec.order {
+            Order::Content => [meta, again, content, change],
+            Order::Change => [meta, again, change, content],
+            Order::New => [again, content, meta, change],
         };
         out.extend(parts.into_iter().flatten());
         out
