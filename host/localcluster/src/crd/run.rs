@@ -68,11 +68,10 @@ async fn handle(api: &InProcess, crd: &Value) -> Result<(), Status> {
     let mut changed = crd.clone();
     let (others, _) = api.list(&Target::new(API, PLURAL), "", "").await?;
     if accept(&mut changed, &others, &clock::seconds(api.rest().now())) {
-        serve(api.rest(), &changed);
+        // Whoever finds the kind served finds it established too, and what that forbids forbidden.
         api.update(&target.sub("status"), &changed)?;
-    } else {
-        serve(api.rest(), crd);
     }
+    serve(api.rest(), &changed);
     Ok(())
 }
 
