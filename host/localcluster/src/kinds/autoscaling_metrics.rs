@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::meta::invalid_all;
-use super::names::{self, NameRule};
+use super::meta::{invalid_all, path_segment};
+use super::names;
 use super::resources::limit_resource;
 use super::resources::quantity;
 use super::value::{int, items, text};
@@ -22,19 +22,10 @@ const SOURCES: [(&str, &str); 5] = [
 ];
 const TYPES: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
 
-/// A name that becomes a segment of a path.
-fn segment(out: &mut Vec<FieldError>, value: &str, field: &str, missing: &str) {
-    if value.is_empty() {
-        out.push(FieldError::required(field, missing));
-    } else {
-        invalid_all(out, field, &json!(value), NameRule::PathSegment.check(value, false));
-    }
-}
-
 /// A reference to an object that has a scale, or a metric.
 pub(super) fn reference(out: &mut Vec<FieldError>, target: &Value, field: &str, group_needed: bool) {
     for key in ["kind", "name"] {
-        segment(out, text(target, key), &format!("{field}.{key}"), "");
+        path_segment(out, text(target, key), &format!("{field}.{key}"), "");
     }
     let (field, version) = (format!("{field}.apiVersion"), text(target, "apiVersion"));
     if version.split('/').count() > 2 {
@@ -101,7 +92,7 @@ fn source(out: &mut Vec<FieldError>, key: &str, source: &Value, here: &str) {
     }
     if matches!(key, "object" | "external" | "pods") {
         let field = format!("{here}.metric.name");
-        segment(out, text(&source["metric"], "name"), &field, "must specify a metric name");
+        path_segment(out, text(&source["metric"], "name"), &field, "must specify a metric name");
     } else if text(source, "name").is_empty() {
         out.push(FieldError::required(format!("{here}.name"), "must specify a resource name"));
     } else if key == "containerResource" {

@@ -20,6 +20,15 @@ pub fn invalid_all(
     out.extend(messages.into_iter().map(|m| FieldError::invalid(field, value, &m)));
 }
 
+/// A name that is there and fits into a path; `missing` says what is wrong if it is not there.
+pub(super) fn path_segment(out: &mut Vec<FieldError>, value: &str, field: &str, missing: &str) {
+    if value.is_empty() {
+        out.push(FieldError::required(field, missing));
+    } else {
+        invalid_all(out, field, &json!(value), NameRule::PathSegment.check(value, false));
+    }
+}
+
 /// Checks the metadata of a new object.
 pub fn create(object: &Value, namespaced: bool, rule: NameRule) -> Vec<FieldError> {
     let meta = &object["metadata"];

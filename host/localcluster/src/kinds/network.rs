@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::ip_text;
-use super::meta::{immutable, invalid_all};
+use super::meta::{immutable, invalid_all, path_segment};
 use super::names;
 use super::spec::{Generation, Order, Spec, StatusMeta};
 use super::value::{child, fill_null, items, text};
@@ -224,18 +224,9 @@ fn backend(out: &mut Vec<FieldError>, backend: &Value, path: &str) {
                 invalid_all(out, &field, &json!(group), names::subdomain(group));
             }
             for key in ["kind", "name"] {
-                path_segment(out, text(resource, key), format!("{path}.resource.{key}"));
+                path_segment(out, text(resource, key), &format!("{path}.resource.{key}"), "");
             }
         }
-    }
-}
-
-/// A name that is there and fits into a path.
-fn path_segment(out: &mut Vec<FieldError>, value: &str, field: String) {
-    if value.is_empty() {
-        out.push(FieldError::required(field, ""));
-    } else {
-        invalid_all(out, &field, &json!(value), names::NameRule::PathSegment.check(value, false));
     }
 }
 
@@ -261,7 +252,7 @@ fn class_validation(object: &Value) -> Vec<FieldError> {
         invalid_all(&mut out, "spec.parameters.apiGroup", &json!(group), names::subdomain(group));
     }
     for key in ["kind", "name"] {
-        path_segment(&mut out, text(parameters, key), format!("spec.parameters.{key}"));
+        path_segment(&mut out, text(parameters, key), &format!("spec.parameters.{key}"), "");
     }
     let field = "spec.parameters.namespace";
     let namespace = parameters["namespace"].as_str();
@@ -381,11 +372,8 @@ fn ip_address() -> Spec {
                 }
                 for key in ["resource", "name", "namespace"] {
                     let (field, value) = (format!("spec.parentRef.{key}"), text(parent, key));
-                    if !value.is_empty() {
-                        let messages = names::NameRule::PathSegment.check(value, false);
-                        invalid_all(&mut out, &field, &json!(value), messages);
-                    } else if key != "namespace" {
-                        out.push(FieldError::required(field, ""));
+                    if key != "namespace" || !value.is_empty() {
+                        path_segment(&mut out, value, &field, "");
                     }
                 }
             }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::meta::invalid_all;
+use super::meta::{invalid_all, path_segment};
 use super::names::{self, NameRule};
 use super::pod_validation;
 use super::spec::{Order, Spec};
@@ -101,13 +101,7 @@ fn binding_validation(object: &Value, kinds: &[&str]) -> Vec<FieldError> {
     if !kinds.contains(&text(role, "kind")) {
         out.push(FieldError::not_supported("roleRef.kind", &json!(text(role, "kind")), kinds));
     }
-    match text(role, "name") {
-        "" => out.push(FieldError::required("roleRef.name", "")),
-        name => {
-            let messages = NameRule::PathSegment.check(name, false);
-            invalid_all(&mut out, "roleRef.name", &json!(name), messages);
-        }
-    }
+    path_segment(&mut out, text(role, "name"), "roleRef.name", "");
     for (i, subject) in items(object, "subjects").iter().enumerate() {
         let here = format!("subjects[{i}]");
         if text(subject, "name").is_empty() {
