@@ -38,7 +38,7 @@ mod node;
 pub mod pod;
 mod pod_annotations;
 mod pod_changes;
-mod pod_containers;
+pub(crate) mod pod_containers;
 mod pod_defaults;
 mod pod_dns;
 mod pod_downward;

@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 
+use super::pod_containers::CONTAINERS;
 use super::value::{child, entries, items, items_mut, set, text};
 use crate::rest::strategy::Ctx;
 use crate::status::FieldError;
@@ -14,8 +15,6 @@ const RUNTIME: &str = "runtime/default";
 const LOCAL: &str = "localhost/";
 const UNCONFINED: &str = "unconfined";
 const MIRROR: &str = "kubernetes.io/config.mirror";
-/// The lists of containers, in the order in which they are looked at.
-const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
 /// What it costs to delete a pod before others of its ReplicaSet.
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";

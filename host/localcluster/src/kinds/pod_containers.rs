@@ -10,6 +10,9 @@ use super::volume_sources::known;
 use super::{names, pod_env, pod_mounts, pod_security, resources};
 use crate::status::FieldError;
 
+/// The lists of containers that a pod has, in the order in which most look at them.
+pub const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+
 /// Fields that an ephemeral container may not have.
 const NOT_EPHEMERAL: [&str; 9] = [
     "ports",

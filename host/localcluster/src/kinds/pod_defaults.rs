@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Value, json};
 
+use super::pod_containers::CONTAINERS;
 use super::resources::pod_total;
 use super::value::{
     child, empty, fill, fill_null, fill_zero, flag, int, items_mut, present, remove, set, text,
@@ -83,7 +84,7 @@ pub fn spec(spec: &mut Value) {
         set(spec, "serviceAccount", account);
     }
     let host_network = flag(spec, "hostNetwork");
-    for list in ["containers", "initContainers", "ephemeralContainers"] {
+    for list in CONTAINERS {
         for it in items_mut(spec, list) {
             container(it, host_network && list != "ephemeralContainers");
         }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::internal;
 use super::meta::invalid_all;
 use super::names;
+use super::pod_containers::CONTAINERS;
 use super::value::{empty, flag, items, text};
 use super::volume_files::descending;
 use super::volume_sources::known;
@@ -235,7 +236,7 @@ fn windows_user(name: &str) -> Vec<String> {
 pub(super) fn host_processes(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
     let of_pod = spec["securityContext"]["windowsOptions"]["hostProcess"].as_bool();
     let (mut all, mut host) = (0, 0);
-    for list in ["initContainers", "containers", "ephemeralContainers"] {
+    for list in CONTAINERS {
         for (i, container) in items(spec, list).iter().enumerate() {
             let own = container["securityContext"]["windowsOptions"]["hostProcess"].as_bool();
             if let (Some(pod), Some(own)) = (of_pod, own) {
@@ -309,7 +310,7 @@ pub(super) fn host_users(out: &mut Vec<FieldError>, spec: &Value, path: &str) {
             out.push(FieldError::forbidden(format!("{path}.{shown}"), DETAIL));
         }
     }
-    for list in ["initContainers", "containers", "ephemeralContainers"] {
+    for list in CONTAINERS {
         for (i, it) in items(spec, list).iter().enumerate() {
             if !items(it, "volumeDevices").is_empty() {
                 out.push(FieldError::forbidden(format!("{path}.{list}[{i}].volumeDevices"), DETAIL));
@@ -352,7 +353,7 @@ pub(super) fn operating_system(out: &mut Vec<FieldError>, spec: &Value, path: &s
         let detail = "windows options cannot be set for a linux pod";
         out.push(FieldError::forbidden(format!("{here}.windowsOptions"), detail));
     }
-    for list in ["initContainers", "containers", "ephemeralContainers"] {
+    for list in CONTAINERS {
         for (i, it) in items(spec, list).iter().enumerate() {
             let (context, here) = (&it["securityContext"], format!("{path}.{list}[{i}].securityContext"));
             if windows {

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::ip_text;
 use super::names;
+use super::pod_containers::CONTAINERS;
 use super::value::{at, entries, int, items, text};
 use crate::schema::quantity::Quantity;
 
@@ -251,8 +252,7 @@ impl<'v> Look<'v> {
 
     /// All containers, with their paths.
     fn each(&self) -> Vec<(String, &'v Value)> {
-        let lists = ["initContainers", "containers", "ephemeralContainers"];
-        let all = lists.iter().flat_map(|list| {
+        let all = CONTAINERS.iter().flat_map(|list| {
             items(self.spec, list).iter().enumerate().map(move |(i, c)| (format!("spec.{list}[{i}]"), c))
         });
         all.collect()

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::answer::{Answer, Outcome};
 use super::options::Query;
 use super::{Call, Rest};
+use crate::kinds::pod_containers::CONTAINERS;
 use crate::status::{FieldError, Status};
 
 impl Rest {
@@ -52,8 +53,7 @@ fn check_log_options(name: &str, query: &Query) -> Result<(), Status> {
 
 /// A container that is named is one of the pod's; a pod with several needs a name.
 fn check_container(pod: &Value, name: &str, container: &str) -> Result<(), Status> {
-    let lists = ["initContainers", "containers", "ephemeralContainers"];
-    let all: Vec<&str> = lists
+    let all: Vec<&str> = CONTAINERS
         .iter()
         .flat_map(|list| pod["spec"][*list].as_array().into_iter().flatten())
         .filter_map(|container| container["name"].as_str())
