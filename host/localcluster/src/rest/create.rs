@@ -34,7 +34,6 @@ impl Rest {
                 &self.clock.seconds(),
             );
         }
-        schema::normalize(&call.kind, &mut object);
         after(warnings, self.store_new(call, object))
     }
 
@@ -47,6 +46,7 @@ impl Rest {
 
     fn store_new_in(&self, ctx: &Ctx<'_>, call: &Call, mut object: Value) -> Result<Answer, Status> {
         let kind = &call.kind;
+        schema::normalize(kind, &mut object);
         self.check_namespace_lives(call, meta_text(&object, "name"))?;
         self.check_grant(call, None, &object)?;
         let given_version = meta_text(&object, "resourceVersion").to_owned();
@@ -183,14 +183,7 @@ impl Rest {
 
 /// The answer with the warnings that came up on the way to it, or the failure with them.
 pub(super) fn warned(ctx: &Ctx<'_>, result: Result<Answer, Status>) -> Result<Answer, Status> {
-    let warnings = ctx.warnings.take();
-    match result {
-        Ok(answer) => Ok(answer.with_warnings(warnings)),
-        Err(mut status) => {
-            status.warnings = warnings;
-            Err(status)
-        }
-    }
+    after(ctx.warnings.take(), result)
 }
 
 /// The same with what was said of the body in front.

@@ -74,7 +74,6 @@ impl Rest {
                 let now = self.clock.seconds();
                 let manager = &call.write.manager;
                 patch::managed::on_write(&call.kind, None, &mut object, manager, &call.sub, &now);
-                schema::normalize(&call.kind, &mut object);
                 (object, Vec::new())
             }
             Change::Apply(text) => {
