@@ -1,5 +1,6 @@
 //! What is read of ClusterRoles.
 
+use coxswain_sdk::merge::keep;
 use coxswain_sdk::resource::CLUSTER_ROLES;
 use coxswain_sdk::selector::LabelSelector;
 use coxswain_sdk::{FromJson, ObjectMeta, Resource, View};
@@ -37,7 +38,9 @@ impl ClusterRole {
     pub fn rules(&self) -> impl Iterator<Item = Map<String, Value>> {
         self.rules.iter().map(|rule| {
             let mut rule = rule.clone();
-            rule.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
+            keep(&mut rule, &|_, value| {
+                !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
+            });
             rule
         })
     }

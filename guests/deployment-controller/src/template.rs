@@ -8,7 +8,7 @@
 use coxswain_sdk::FromJson;
 use coxswain_sdk::absent::reduce;
 use coxswain_sdk::hash::{Fnv32a, safe_encode};
-use coxswain_sdk::merge::text_of;
+use coxswain_sdk::merge::{take_out, text_of};
 use coxswain_sdk::read::{Failed, Reader};
 use coxswain_sdk::sort::sorted_by;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ impl From<Value> for Template {
     fn from(raw: Value) -> Self {
         let mut reduced = raw.clone();
         if let Some(labels) = reduced.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
-            labels.remove(HASH_LABEL);
+            take_out(labels, HASH_LABEL);
         }
         reduce(&mut reduced);
         Self { raw, reduced }
@@ -83,7 +83,7 @@ impl Template {
     pub fn without_hash(&self) -> Value {
         let mut template = self.raw.clone();
         if let Some(labels) = template.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
-            labels.remove(HASH_LABEL);
+            take_out(labels, HASH_LABEL);
         }
         template
     }

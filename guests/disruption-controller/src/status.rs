@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use coxswain_sdk::merge::take_out;
 use coxswain_sdk::{Object, Time};
 use serde_json::{Map, Value, json};
 
@@ -109,7 +110,7 @@ fn set_condition(
         condition.insert(field.to_owned(), json!(text));
     }
     if generation == 0 {
-        condition.remove("observedGeneration");
+        take_out(condition, "observedGeneration");
     } else {
         condition.insert("observedGeneration".to_owned(), json!(generation));
     }

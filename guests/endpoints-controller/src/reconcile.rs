@@ -1,7 +1,5 @@
 //! One reconcile of a service: what its pods make, and what its Endpoints say.
 
-use std::collections::HashMap;
-
 use coxswain_sdk::contract::{ActionOutcome, Failure};
 use coxswain_sdk::endpoints::pod::{Pod, first_news};
 use coxswain_sdk::endpoints::service::Service;
@@ -9,6 +7,7 @@ use coxswain_sdk::endpoints::subsets::{Subset, mean_the_same};
 use coxswain_sdk::endpoints::{HEADLESS, TRIGGER_TIME, gather};
 use coxswain_sdk::merge::to_value;
 use coxswain_sdk::resource::ENDPOINTS;
+use coxswain_sdk::sort::lite_map_of_many;
 use coxswain_sdk::{About, Action, Ctx, Object, ObjectMeta, Plan, Query, Result, StringMap, Time, merge};
 use serde_json::{Map, Value, json};
 
@@ -112,12 +111,11 @@ fn annotations(time: Option<Time>, truncated: bool) -> StringMap {
 
 /// The earliest change of a pod's readiness that these subsets do not show yet.
 fn trigger_time(subsets: &[Subset], pods: &[Object<Pod>]) -> Option<Time> {
-    let mut known: HashMap<&str, Option<bool>> = HashMap::new();
-    for subset in subsets {
-        known.extend(subset.addresses.iter().map(|address| (address.uid(), Some(true))));
-        known.extend(subset.not_ready_addresses.iter().map(|address| (address.uid(), Some(false))));
-    }
-    first_news(pods, &known)
+    let known = subsets.iter().flat_map(|subset| {
+        let ready = subset.addresses.iter().map(|address| (address.uid(), Some(true)));
+        ready.chain(subset.not_ready_addresses.iter().map(|address| (address.uid(), Some(false))))
+    });
+    first_news(pods, &lite_map_of_many(known))
 }
 
 fn create<A>(

@@ -9,6 +9,7 @@ use coxswain_sdk::endpoints::service::Service;
 use coxswain_sdk::endpoints::slice::{Conditions, Endpoint};
 use coxswain_sdk::endpoints::wanted::Wanted;
 use coxswain_sdk::{Ctx, Object, Result};
+use litemap::LiteMap;
 
 use crate::view::Node;
 
@@ -27,7 +28,7 @@ pub struct Desired {
     /// Endpoints by their ports, in the order of the first pod with them.
     pub groups: Vec<Group>,
     /// Which group has which ports.
-    pub by_ports: HashMap<PortKey, usize>,
+    pub by_ports: LiteMap<PortKey, usize>,
     /// Pods left out since their node is not there, with that node.
     pub nodeless: Vec<(String, String)>,
 }
@@ -60,7 +61,7 @@ pub fn desired(ctx: &Ctx<'_>, service: &Service, pods: &[Object<Pod>]) -> Result
 
 /// Groups by the numbers that a service's ports lead to. Many pods share few.
 #[derive(Default)]
-struct Groups(HashMap<Vec<Option<i32>>, usize>);
+struct Groups(LiteMap<Vec<Option<i32>>, usize>);
 
 impl Groups {
     fn of<'a>(
@@ -72,14 +73,19 @@ impl Groups {
     ) -> &'a mut Group {
         let Desired { groups, by_ports, .. } = desired;
         let numbers: Vec<Option<i32>> = service.spec.ports.iter().map(|port| pod.port_for(port)).collect();
-        let at = *self.0.entry(numbers).or_insert_with_key(|numbers| {
-            let ports = ports(service, numbers);
-            *by_ports.entry(PortKey::of(&ports)).or_insert_with(|| {
-                let by_family = families.iter().map(|family| (*family, Wanted::default())).collect();
-                groups.push(Group { ports, by_family });
-                groups.len() - 1
-            })
-        });
+        let at = match self.0.get(&numbers) {
+            Some(at) => *at,
+            None => {
+                let ports = ports(service, &numbers);
+                let at = *by_ports.entry(PortKey::of(&ports)).or_insert_with(|| {
+                    let by_family = families.iter().map(|family| (*family, Wanted::default())).collect();
+                    groups.push(Group { ports, by_family });
+                    groups.len() - 1
+                });
+                self.0.insert(numbers, at);
+                at
+            }
+        };
         &mut groups[at]
     }
 }

@@ -1,10 +1,9 @@
 //! The time of the change that leads to a write, for the annotation from which
 //! the latency of the network is measured.
 
-use std::collections::HashMap;
-
 use coxswain_sdk::endpoints::pod::{Pod, first_news};
 use coxswain_sdk::endpoints::service::Service;
+use coxswain_sdk::sort::lite_map_of_many;
 use coxswain_sdk::{Object, Time};
 
 use crate::view::Slice;
@@ -20,10 +19,8 @@ pub fn trigger_time(service: &Service, slices: &[Object<Slice>], pods: &[Object<
         return service.metadata.creation_timestamp;
     }
     let endpoints = slices.iter().flat_map(|slice| &slice.endpoints);
-    let known: HashMap<&str, Option<bool>> = endpoints
-        .filter_map(|endpoint| {
-            Some((endpoint.target_ref.as_ref()?.uid.as_str(), endpoint.conditions.serving))
-        })
-        .collect();
-    first_news(pods, &known)
+    let known = endpoints.filter_map(|endpoint| {
+        Some((endpoint.target_ref.as_ref()?.uid.as_str(), endpoint.conditions.serving))
+    });
+    first_news(pods, &lite_map_of_many(known))
 }

@@ -245,7 +245,7 @@ impl Look<'_> {
             },
             tolerances: Tolerances::of(
                 self.behavior.as_ref(),
-                ctx.option_as("horizontal-pod-autoscaler-tolerance")?,
+                ctx.option_decimal("horizontal-pod-autoscaler-tolerance")?,
             ),
         };
         let verdict = metrics::judge(ctx, &autoscaler.spec.metrics, &judge)?;

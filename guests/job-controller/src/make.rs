@@ -4,7 +4,7 @@
 //! Indexed Job get their index as a label, an annotation, a hostname and an
 //! environment variable.
 
-use coxswain_sdk::merge::text_of;
+use coxswain_sdk::merge::{take_out, text_of};
 use coxswain_sdk::resource::{JOBS, PODS};
 use coxswain_sdk::template::PodTemplate;
 use coxswain_sdk::{Action, Error, OwnerReference, Result, from_json};
@@ -77,7 +77,7 @@ fn indexed_spec(template: &PodTemplate) -> Result<String> {
         }
     }
     if let Some(fields) = spec.as_object_mut() {
-        fields.remove("hostname");
+        take_out(fields, "hostname");
     }
     serde_json::to_string(&spec).map_err(unreadable)
 }

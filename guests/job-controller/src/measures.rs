@@ -3,9 +3,8 @@
 //! Pods are counted as they enter the status, Jobs as their end does; so what
 //! a failed write leaves out is not counted.
 
-use std::collections::BTreeSet;
-
 use coxswain_sdk::contract::{Measure, Occasion};
+use coxswain_sdk::sort::TextSet;
 use coxswain_sdk::{Declaration, Plan, buckets};
 
 use crate::indexes::Indexes;
@@ -119,8 +118,8 @@ pub fn managed_elsewhere(plan: &mut Plan, state: Option<&str>, manager: &str) {
 /// Counts failed pods that a rule of the policy judged, as they lose their
 /// finalizer: what loses it does so once.
 pub fn handled(plan: &mut Plan, release: &[Release<'_>]) {
-    let actions: BTreeSet<&str> = release.iter().filter_map(|release| release.action).collect();
-    for action in actions {
+    let actions: TextSet<'_> = release.iter().filter_map(|release| release.action).collect();
+    for action in actions.iter() {
         let each = Occasion::Each(format!("{HANDLED}{action}"));
         plan.measure_if(each, HANDLED_FAILURES, &[action], Measure::Number(1.0));
     }

@@ -4,9 +4,9 @@
 //! keeps its finalizer, and with it stays, until the pod that replaces it
 //! carries the count on.
 
-use std::collections::BTreeMap;
-
+use coxswain_sdk::sort::sorted_by;
 use coxswain_sdk::{Object, Time};
+use litemap::LiteMap;
 
 use crate::backoff::ready_at;
 use crate::failure_policy::Meaning;
@@ -31,14 +31,14 @@ pub fn failed_indexes(job: &Job, pods: &[Object<Pod>], limit: i64) -> Indexes {
 
 /// The last failed pod of each index that is to be tried again. Settled indexes
 /// are those that have ended for good or have an active pod.
-pub fn held_back<'a>(
-    job: &Job,
-    pods: &'a [Object<Pod>],
-    settled: &Indexes,
-) -> BTreeMap<i64, &'a Object<Pod>> {
-    let mut held: BTreeMap<i64, &Object<Pod>> = BTreeMap::new();
-    for pod in pods.iter().filter(|pod| pod.is_tracked() && pod.has_failed(job)) {
-        let Some(index) = pod.valid_index(job).filter(|index| !settled.has(*index)) else { continue };
+pub fn held_back<'a>(job: &Job, pods: &'a [Object<Pod>], settled: &Indexes) -> LiteMap<i64, &'a Object<Pod>> {
+    let failed = pods.iter().filter(|pod| pod.is_tracked() && pod.has_failed(job));
+    let failed = failed.filter_map(|pod| {
+        pod.valid_index(job).filter(|index| !settled.has(*index)).map(|index| (index, pod))
+    });
+    let mut held: LiteMap<i64, &Object<Pod>> = LiteMap::new();
+    // In the order of their indexes, in which a list is a map.
+    for (index, pod) in sorted_by(failed, |a, b| a.0.cmp(&b.0)) {
         let is_later = |other: &&Object<Pod>| {
             failures_before(other) <= failures_before(pod) && pod.finished_at() >= other.finished_at()
         };

@@ -3,10 +3,9 @@
 //!
 //! Pure.
 
-use std::collections::HashSet;
-
 use coxswain_sdk::condition::{self, Condition};
 use coxswain_sdk::job::COMPLETE;
+use coxswain_sdk::sort::TextSet;
 use coxswain_sdk::{About, Event, Object, Time};
 use serde_json::Value;
 
@@ -65,8 +64,7 @@ impl<'a> Outlook<'a> {
             record(&mut before, verdict.interim(), verdict, now);
         }
         let mut after = before.clone();
-        let released: HashSet<&str> =
-            release.iter().map(|release| release.pod.metadata.uid.as_str()).collect();
+        let released: TextSet<'_> = release.iter().map(|release| release.pod.metadata.uid.as_str()).collect();
         count_untracked(&mut after, |uid| !released.contains(uid));
         let end = verdict.filter(|_| !cut_short && may_end(&after));
         if let Some(verdict) = &end {
@@ -94,8 +92,8 @@ fn count_pods(status: &mut JobStatus, tally: &Tally<'_>, work: Option<&Work<'_>>
     let created = number(work.map_or(0, |work| work.create.len()));
     let deleted = work.map_or([].as_slice(), |work| work.delete.as_slice());
     let active = number(tally.active.len()) + created - number(deleted.len());
-    let gone: HashSet<&str> = deleted.iter().map(|pod| pod.metadata.uid.as_str()).collect();
-    let is_ready = |pod: &&&Object<Pod>| pod.is_ready() && !gone.contains(pod.metadata.uid.as_str());
+    let gone: TextSet<'_> = deleted.iter().map(|pod| pod.metadata.uid.as_str()).collect();
+    let is_ready = |pod: &&&Object<Pod>| pod.is_ready() && !gone.contains(&pod.metadata.uid);
     status.active = clamped(active);
     status.ready = Some(clamped(number(tally.active.iter().filter(is_ready).count())));
     status.terminating = Some(clamped(tally.terminating + number(deleted.len())));

@@ -3,9 +3,9 @@
 //! Invariant: a pod is new to the counts as long as it carries the finalizer and
 //! is not listed as uncounted; once listed it is counted by that list.
 
-use std::collections::{BTreeMap, HashSet};
-
 use coxswain_sdk::Object;
+use coxswain_sdk::sort::TextSet;
+use litemap::LiteMap;
 
 use crate::failure_policy::Meaning;
 use crate::indexes::Indexes;
@@ -31,7 +31,7 @@ pub struct Tally<'a> {
     /// Failed indexes, where those are kept.
     pub failed_indexes: Option<Indexes>,
     /// Failed pods that keep their finalizer until they are replaced, by index.
-    pub held_back: BTreeMap<i64, &'a Object<Pod>>,
+    pub held_back: LiteMap<i64, &'a Object<Pod>>,
 }
 
 impl<'a> Tally<'a> {
@@ -40,9 +40,9 @@ impl<'a> Tally<'a> {
         let status = &job.status;
         let uncounted = status.uncounted_terminated_pods.clone().unwrap_or_default();
         let (uncounted_succeeded, uncounted_failed) = (set(&uncounted.succeeded), set(&uncounted.failed));
-        let is_new = |pod: &Pod, listed: &HashSet<&str>| {
+        let is_new = |pod: &Pod, listed: &TextSet<'_>| {
             pod.is_tracked()
-                && !listed.contains(pod.metadata.uid.as_str())
+                && !listed.contains(&pod.metadata.uid)
                 && (!job.is_indexed() || pod.valid_index(job).is_some())
         };
         let new_succeeded =
@@ -53,7 +53,7 @@ impl<'a> Tally<'a> {
                 pod.has_failed(job) && is_new(pod, &uncounted_failed) && Meaning::of(job, pod).counts()
             })
             .count();
-        let total = |counter: i32, listed: &HashSet<&str>, new| {
+        let total = |counter: i32, listed: &TextSet<'_>, new| {
             i64::from(counter).saturating_add(number(listed.len())).saturating_add(number(new))
         };
         let mut tally = Self {
@@ -65,7 +65,7 @@ impl<'a> Tally<'a> {
             completed_before: Indexes::default(),
             completed: Indexes::default(),
             failed_indexes: None,
-            held_back: BTreeMap::new(),
+            held_back: LiteMap::new(),
         };
         if job.is_indexed() {
             tally.completed_before = Indexes::parse(&status.completed_indexes, job.completions());
@@ -100,7 +100,7 @@ impl<'a> Tally<'a> {
 }
 
 /// Uids, to look up.
-pub fn set(uids: &[String]) -> HashSet<&str> {
+pub fn set(uids: &[String]) -> TextSet<'_> {
     uids.iter().map(String::as_str).collect()
 }
 

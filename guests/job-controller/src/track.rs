@@ -7,9 +7,8 @@
 //!
 //! Pure: a status in, the status to write before finalizers are removed out.
 
-use std::collections::HashSet;
-
 use coxswain_sdk::Object;
+use coxswain_sdk::sort::TextSet;
 
 use crate::failure_policy::Meaning;
 use crate::tally::{Tally, number, set};
@@ -44,7 +43,7 @@ pub fn track<'a>(
     status: &mut JobStatus,
 ) -> Tracked<'a> {
     let tracked = tally.pods.iter().filter(|pod| pod.is_tracked());
-    let tracked: HashSet<&str> = tracked.map(|pod| pod.metadata.uid.as_str()).collect();
+    let tracked: TextSet<'_> = tracked.map(|pod| pod.metadata.uid.as_str()).collect();
     count_untracked(status, |uid| tracked.contains(uid));
 
     let before = job.status.uncounted_terminated_pods.clone().unwrap_or_default();

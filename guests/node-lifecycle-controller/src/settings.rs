@@ -74,10 +74,10 @@ impl Settings {
             period: ctx.option_duration(MONITOR_PERIOD)?.max(Self::SHORTEST),
             grace: ctx.option_duration(MONITOR_GRACE)?,
             startup_grace: ctx.option_duration(STARTUP_GRACE)?,
-            rate: ctx.option_as(EVICTION_RATE)?,
-            secondary_rate: ctx.option_as(SECONDARY_RATE)?,
+            rate: ctx.option_decimal(EVICTION_RATE)?,
+            secondary_rate: ctx.option_decimal(SECONDARY_RATE)?,
             large: ctx.option_as(LARGE_CLUSTER)?,
-            unhealthy: ctx.option_as(UNHEALTHY_ZONE)?,
+            unhealthy: ctx.option_decimal(UNHEALTHY_ZONE)?,
         })
     }
 }

@@ -3,12 +3,10 @@
 //! Invariant: what is chosen depends on the volumes alone, not on the order in
 //! which they come.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use coxswain_sdk::Object;
 use coxswain_sdk::quantity::Quantity;
 use coxswain_sdk::selector::Selector;
-use coxswain_sdk::sort::set_of;
+use coxswain_sdk::sort::{TextSet, sorted_by};
 
 use crate::class;
 use crate::names::AVAILABLE;
@@ -73,14 +71,15 @@ pub fn best<'a>(
     selector: Option<&Selector>,
     reserved_only: bool,
 ) -> Option<&'a Object<Volume>> {
-    let mut groups: BTreeMap<(usize, BTreeSet<&str>), Vec<&Object<Volume>>> = BTreeMap::new();
-    for volume in volumes {
-        let modes = set_of(volume.spec.access_modes.iter().map(String::as_str));
-        if claim.spec.access_modes.iter().all(|mode| modes.contains(mode.as_str())) {
-            groups.entry((modes.len(), modes)).or_default().push(volume);
-        }
-    }
-    groups.values().find_map(|group| best_of(group, claim, selector, reserved_only))
+    let fitting = volumes.iter().filter_map(|volume| {
+        let modes: TextSet<'_> = volume.spec.access_modes.iter().map(String::as_str).collect();
+        claim.spec.access_modes.iter().all(|mode| modes.contains(mode)).then_some((modes, volume))
+    });
+    let fitting = sorted_by(fitting, |(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
+    fitting.chunk_by(|(a, _), (b, _)| a == b).find_map(|group| {
+        let group: Vec<_> = group.iter().map(|(_, volume)| *volume).collect();
+        best_of(&group, claim, selector, reserved_only)
+    })
 }
 
 fn best_of<'a>(

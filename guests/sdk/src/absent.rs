@@ -6,6 +6,8 @@
 
 use serde_json::Value;
 
+use crate::merge::keep;
+
 /// Fields of Kubernetes' types that are maps, or structs by value: empty is the
 /// same as absent. Elsewhere an empty object is a choice, as in `emptyDir: {}`.
 const EMPTY_IS_ABSENT: [&str; 11] = [
@@ -27,7 +29,7 @@ pub fn reduce(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.values_mut().for_each(reduce);
-            fields.retain(|name, value| !is_absent(name, value));
+            keep(fields, &|name, value| !is_absent(name, value));
         }
         Value::Array(items) => items.iter_mut().for_each(reduce),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

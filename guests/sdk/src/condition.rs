@@ -5,7 +5,7 @@ mod views;
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::read::{Failed, FromJson, Reader};
+use crate::read::{Failed, FromJson, Reader, optional_time, texts};
 use crate::time::Time;
 
 pub use views::{BriefCondition, DatedCondition, ReasonedCondition};
@@ -37,22 +37,23 @@ impl FromJson for Condition {
     }
 
     fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
-        let mut rest = Map::blank();
-        rest.read(reader)?;
-        let mut text = |field: &str| match rest.remove(field) {
-            None | Some(Value::Null) => Ok(String::new()),
-            Some(Value::String(text)) => Ok(text),
-            Some(_) => Err(Failed::new(["condition: ", field, " is no string"].concat())),
-        };
-        let (kind, status) = (text("type")?, text("status")?);
-        let (reason, message) = (text("reason")?, text("message")?);
-        let mut time = |field: &str| match text(field)? {
-            none if none.is_empty() => Ok(None),
-            text => Time::parse(&text)
-                .map(Some)
-                .ok_or_else(|| Failed::new(["condition: not a time: ", &text].concat())),
-        };
-        let (last_transition_time, last_update_time) = (time("lastTransitionTime")?, time("lastUpdateTime")?);
+        const OF: &str = "condition";
+        let [mut kind, mut status, mut reason, mut message, mut changed, mut written] =
+            [const { String::new() }; 6];
+        let rest = texts(
+            reader,
+            OF,
+            &mut [
+                ("type", &mut kind),
+                ("status", &mut status),
+                ("reason", &mut reason),
+                ("message", &mut message),
+                ("lastTransitionTime", &mut changed),
+                ("lastUpdateTime", &mut written),
+            ],
+        )?;
+        let last_transition_time = optional_time(OF, &changed)?;
+        let last_update_time = optional_time(OF, &written)?;
         *self = Self { kind, status, last_transition_time, last_update_time, reason, message, rest };
         Ok(())
     }

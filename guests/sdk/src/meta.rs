@@ -1,16 +1,115 @@
 //! Metadata of objects: what is always kept, and owner references.
 
-use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut, Index};
 
-use serde::Serialize;
+use litemap::LiteMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::read::{Failed, FromJson, Reader};
+use crate::read::{Failed, FromJson, Reader, through_serde};
 use crate::resource::Resource;
+use crate::sort::lite_map_of;
 use crate::time::Time;
 
-/// Labels, or annotations.
-pub type StringMap = BTreeMap<String, String>;
+/// Labels, or annotations: a map that is a sorted list, since they are few and
+/// mostly come in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StringMap(LiteMap<String, String>);
+
+impl Deref for StringMap {
+    type Target = LiteMap<String, String>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for StringMap {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl StringMap {
+    /// None.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Index<&str> for StringMap {
+    type Output = String;
+
+    fn index(&self, key: &str) -> &String {
+        self.0.get(key).unwrap_or_else(|| panic!("there is no {key:?}"))
+    }
+}
+
+impl FromIterator<(String, String)> for StringMap {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(items: I) -> Self {
+        Self(lite_map_of(items))
+    }
+}
+
+impl<const N: usize> From<[(String, String); N]> for StringMap {
+    fn from(items: [(String, String); N]) -> Self {
+        items.into_iter().collect()
+    }
+}
+
+impl Extend<(String, String)> for StringMap {
+    fn extend<I: IntoIterator<Item = (String, String)>>(&mut self, items: I) {
+        for (key, value) in items {
+            self.insert(key, value);
+        }
+    }
+}
+
+impl IntoIterator for StringMap {
+    type Item = (String, String);
+    type IntoIter = std::vec::IntoIter<(String, String)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a StringMap {
+    type Item = (&'a String, &'a String);
+    type IntoIter = <&'a LiteMap<String, String> as IntoIterator>::IntoIter;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+/// An object, also where it is empty: the list's own way would be an empty array.
+impl Serialize for StringMap {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for StringMap {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        through_serde(deserializer)
+    }
+}
+
+impl FromJson for StringMap {
+    fn blank() -> Self {
+        Self::default()
+    }
+
+    fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
+        self.0.read(reader)
+    }
+}
 
 /// Metadata that the host always keeps. Annotations are kept only if asked for:
 /// `ObjectMeta<StringMap>` reads all of them; `ObjectMeta<Mine>`, with a struct
@@ -148,6 +247,21 @@ impl OwnerReference {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_are_an_object_even_if_there_are_none() {
+        let mut labels = StringMap::new();
+        assert_eq!(serde_json::to_string(&labels).unwrap(), "{}");
+        labels.extend([("b".to_owned(), "1".to_owned()), ("a".to_owned(), "2".to_owned())]);
+        labels.extend([("b".to_owned(), "3".to_owned())]);
+        assert_eq!(serde_json::to_string(&labels).unwrap(), r#"{"a":"2","b":"3"}"#);
+        assert_eq!(crate::from_json::<StringMap>(r#"{"b":"3","a":"2"}"#).unwrap(), labels);
+        assert_eq!(labels["b"], "3");
+        assert_eq!(
+            labels,
+            StringMap::from([("b", "3"), ("a", "2")].map(|(k, v)| (k.to_owned(), v.to_owned())))
+        );
+    }
 
     #[test]
     fn an_object_was_asked_to_go_its_grace_before_it_is_gone() {

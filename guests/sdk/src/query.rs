@@ -67,7 +67,7 @@ impl Query {
 
     /// Only objects whose labels match.
     pub fn matching(mut self, selector: &Selector) -> Self {
-        self.labels = Some(selector.to_string());
+        self.labels = Some(selector.text());
         self
     }
 

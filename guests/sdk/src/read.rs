@@ -11,6 +11,8 @@ use litemap::LiteMap;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::time::Time;
+
 pub use crate::cursor::Scalar;
 pub use crate::reader::Reader;
 pub use coxswain_sdk_derive::FromJson;
@@ -271,6 +273,37 @@ impl FromJson for Map<String, Value> {
         }
         Ok(())
     }
+}
+
+/// Reads an object that is kept whole: the fields that are texts into their places,
+/// where null is as good as absent. Returns the others.
+pub(crate) fn texts(
+    reader: Reader<'_, '_>,
+    of: &str,
+    places: &mut [(&str, &mut String)],
+) -> Result<Map<String, Value>, Failed> {
+    let mut fields = Map::blank();
+    fields.read(reader)?;
+    let mut rest = Map::new();
+    for (field, value) in fields {
+        match (places.iter_mut().find(|(name, _)| *name == field), value) {
+            (None, value) => {
+                rest.insert(field, value);
+            }
+            (Some(_), Value::Null) => {}
+            (Some((_, place)), Value::String(text)) => **place = text,
+            (Some(_), _) => return Err(Failed::new([of, ": ", &field, " is no string"].concat())),
+        }
+    }
+    Ok(rest)
+}
+
+/// A time that may be empty.
+pub(crate) fn optional_time(of: &str, text: &str) -> Result<Option<Time>, Failed> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    Time::parse(text).map(Some).ok_or_else(|| Failed::new([of, ": not a time: ", text].concat()))
 }
 
 impl FromJson for Box<RawValue> {

@@ -27,7 +27,7 @@ use crate::query::Query;
 use crate::ranking::sort_for_deletion;
 use crate::read::FromJson;
 use crate::resource::PODS;
-use crate::selector::Selector;
+use crate::selector::{Selector, has_all};
 use crate::template::PodTemplate;
 use crate::time::Time;
 use crate::view::Object;
@@ -312,13 +312,13 @@ fn status_of<O: ReplicaOwner>(
     failure: Option<Condition>,
     now: Time,
 ) -> ReplicaStatus {
-    let template = Selector::of_labels(&owner.spec().template.metadata.labels);
+    let template = &owner.spec().template.metadata.labels;
     let min_ready = owner.spec().min_ready_seconds;
     // What is its own matches its selector, which mostly is all that the template's labels ask for.
-    let labels_told = template == *selector;
+    let labels_told = selector.is_of_labels(template);
     let (mut labeled, mut ready, mut available) = (0, 0, 0);
     for pod in pods {
-        labeled += usize::from(labels_told || template.matches(&pod.metadata.labels));
+        labeled += usize::from(labels_told || has_all(&pod.metadata.labels, template));
         if let Some(condition) = pod::ready(&pod.status.conditions) {
             ready += 1;
             available += usize::from(pod::is_true_for(condition, min_ready, now));

@@ -116,10 +116,24 @@ impl Selector {
         self.nothing
     }
 
+    /// Whether it asks for these labels, and for nothing else.
+    pub fn is_of_labels(&self, labels: &StringMap) -> bool {
+        let asked = self.requirements.iter().map(|requirement| match requirement {
+            Requirement { key, operator: Operator::Equals, values } => Some((key, &values[0])),
+            _ => None,
+        });
+        !self.nothing && asked.eq(labels.iter().map(Some))
+    }
+
     /// Whether an object with these labels matches.
     pub fn matches(&self, labels: &StringMap) -> bool {
         !self.nothing && self.requirements.iter().all(|requirement| requirement.matches(labels))
     }
+}
+
+/// Whether labels have all of these values.
+pub fn has_all(labels: &StringMap, wanted: &StringMap) -> bool {
+    wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
 }
 
 impl Requirement {
@@ -140,23 +154,29 @@ impl Requirement {
 /// contradiction, so that forgetting to ask does no harm.
 impl std::fmt::Display for Selector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text())
+    }
+}
+
+impl Selector {
+    /// The same without a formatter: every query by labels needs it.
+    pub(crate) fn text(&self) -> String {
         if self.nothing {
-            return f.write_str("nothing,!nothing");
+            return "nothing,!nothing".to_owned();
         }
-        for (i, requirement) in self.requirements.iter().enumerate() {
-            if i > 0 {
-                f.write_str(",")?;
-            }
-            let Requirement { key, operator, values } = requirement;
+        let mut text = String::new();
+        let mut put = |parts: &[&str]| parts.iter().for_each(|part| text.push_str(part));
+        for (i, Requirement { key, operator, values }) in self.requirements.iter().enumerate() {
+            put(&[if i > 0 { "," } else { "" }]);
             match operator {
-                Operator::Equals => write!(f, "{key}={}", values[0])?,
-                Operator::In => write!(f, "{key} in ({})", values.join(","))?,
-                Operator::NotIn => write!(f, "{key} notin ({})", values.join(","))?,
-                Operator::Exists => write!(f, "{key}")?,
-                Operator::DoesNotExist => write!(f, "!{key}")?,
+                Operator::Equals => put(&[key, "=", &values[0]]),
+                Operator::In => put(&[key, " in (", &values.join(","), ")"]),
+                Operator::NotIn => put(&[key, " notin (", &values.join(","), ")"]),
+                Operator::Exists => put(&[key]),
+                Operator::DoesNotExist => put(&["!", key]),
             }
         }
-        Ok(())
+        text
     }
 }
 

@@ -45,6 +45,40 @@ pub fn set_of<T: Ord>(items: impl IntoIterator<Item = T>) -> BTreeSet<T> {
     set
 }
 
+/// Texts to look up: a sorted list, at a tenth of the code of a hash table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TextSet<'a>(Vec<&'a str>);
+
+impl<'a> FromIterator<&'a str> for TextSet<'a> {
+    fn from_iter<I: IntoIterator<Item = &'a str>>(texts: I) -> Self {
+        let mut sorted = sorted_by(texts, Ord::cmp);
+        sorted.dedup();
+        Self(sorted)
+    }
+}
+
+impl<'a> TextSet<'a> {
+    /// Whether it has a text.
+    pub fn contains(&self, text: &str) -> bool {
+        self.0.binary_search(&text).is_ok()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &'a str> {
+        self.0.iter().copied()
+    }
+}
+
 /// A map, without the sort that `collect` begins with. Of a key that comes again
 /// the last value stays.
 pub fn map_of<K: Ord, V>(items: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, V> {
@@ -63,6 +97,11 @@ pub fn lite_map_of<K: Ord, V>(items: impl IntoIterator<Item = (K, V)>) -> LiteMa
         map.insert(key, value);
     }
     map
+}
+
+/// [`lite_map_of`] what comes in any order.
+pub fn lite_map_of_many<K: Ord, V>(items: impl IntoIterator<Item = (K, V)>) -> LiteMap<K, V> {
+    lite_map_of(sorted_by(items, |(a, _), (b, _)| a.cmp(b)))
 }
 
 /// The order in which so many items are sorted: a merge sort, from runs of one.
@@ -104,6 +143,23 @@ mod tests {
         let sorted = sorted_by(pairs, |a, b| a.0.cmp(&b.0));
         assert_eq!(sorted, [(0, 'd'), (1, 'b'), (1, 'e'), (2, 'a'), (2, 'c')]);
         assert!(sorted_by(Vec::<u8>::new(), Ord::cmp).is_empty());
+    }
+
+    #[test]
+    fn the_last_of_a_key_stays() {
+        let pairs = [("b", 1), ("a", 2), ("b", 3), ("a", 4), ("c", 5)];
+        let map = lite_map_of_many(pairs);
+        assert_eq!(map.iter().collect::<Vec<_>>(), [(&"a", &4), (&"b", &3), (&"c", &5)]);
+        assert_eq!(map, lite_map_of(pairs));
+    }
+
+    #[test]
+    fn texts_are_found_and_counted_once() {
+        let set: TextSet<'_> = ["b", "a", "b", "", "c"].into_iter().collect();
+        assert_eq!(set.iter().collect::<Vec<_>>(), ["", "a", "b", "c"]);
+        assert_eq!(set.len(), 4);
+        assert!(set.contains("") && set.contains("b") && !set.contains("bb") && !set.is_empty());
+        assert!(TextSet::default().is_empty() && !TextSet::default().contains(""));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::meta::ObjectMeta;
-use crate::read::{Failed, FromJson, Reader};
+use crate::read::{Failed, FromJson, Reader, optional_time, texts};
 use crate::resource::{NODES, Resource};
 use crate::time::Time;
 use crate::view::View;
@@ -54,20 +54,19 @@ impl FromJson for Taint {
     }
 
     fn read(&mut self, reader: Reader<'_, '_>) -> Result<(), Failed> {
-        let mut rest = Map::blank();
-        rest.read(reader)?;
-        let mut text = |field: &str| match rest.remove(field) {
-            None | Some(Value::Null) => Ok(String::new()),
-            Some(Value::String(text)) => Ok(text),
-            Some(_) => Err(Failed::new(["taint: ", field, " is no string"].concat())),
-        };
-        let (key, value, effect) = (text("key")?, text("value")?, text("effect")?);
-        let time_added = match text("timeAdded")? {
-            none if none.is_empty() => None,
-            time => {
-                Some(Time::parse(&time).ok_or_else(|| Failed::new(["taint: not a time: ", &time].concat()))?)
-            }
-        };
+        const OF: &str = "taint";
+        let [mut key, mut value, mut effect, mut added] = [const { String::new() }; 4];
+        let rest = texts(
+            reader,
+            OF,
+            &mut [
+                ("key", &mut key),
+                ("value", &mut value),
+                ("effect", &mut effect),
+                ("timeAdded", &mut added),
+            ],
+        )?;
+        let time_added = optional_time(OF, &added)?;
         *self = Self { key, value, effect, time_added, rest };
         Ok(())
     }

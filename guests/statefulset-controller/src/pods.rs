@@ -1,7 +1,7 @@
 //! Pods: how they are made, what they must look like, how they are put right.
 
 use coxswain_sdk::contract::PatchKind;
-use coxswain_sdk::merge::to_value;
+use coxswain_sdk::merge::{take_out, to_value};
 use coxswain_sdk::resource::{PODS, STATEFUL_SETS};
 use coxswain_sdk::revisions::REVISION_HASH_LABEL;
 use coxswain_sdk::template::PodTemplate;
@@ -91,11 +91,11 @@ pub fn create(
     }
     let spec = &mut pod["spec"];
     spec["hostname"] = json!(name);
-    spec["subdomain"] = json!(set.spec.service_name);
-    if set.spec.service_name.is_empty()
-        && let Some(spec) = spec.as_object_mut()
-    {
-        spec.remove("subdomain");
+    let service = &set.spec.service_name;
+    if !service.is_empty() {
+        spec["subdomain"] = json!(service);
+    } else if let Some(spec) = spec.as_object_mut() {
+        take_out(spec, "subdomain");
     }
     if !set.spec.volume_claim_templates.is_empty() {
         let given = spec["volumes"].as_array().map_or(&[][..], Vec::as_slice);

@@ -4,12 +4,11 @@
 //! have to carry a fifth more than their share; so nodes may come and go without
 //! a write.
 
-use std::collections::HashMap;
-
 use coxswain_sdk::endpoints::pack::Packed;
 use coxswain_sdk::endpoints::slice::{Endpoint, EndpointSlice, Hints, Trigger};
 use coxswain_sdk::quantity::Quantity;
 use coxswain_sdk::sort::sorted_by;
+use litemap::LiteMap;
 
 use crate::view::Node;
 
@@ -46,13 +45,13 @@ pub(super) struct Zone {
 #[derive(Debug)]
 pub(super) struct Zones {
     pub(super) zones: Vec<Zone>,
-    places: HashMap<String, usize>,
+    places: LiteMap<String, usize>,
 }
 
 /// Shares by the ready nodes outside the control plane. None where one of them
 /// tells no zone or no processors, or all are in the same zone.
 pub fn shares<'a>(nodes: impl Iterator<Item = &'a Node>) -> Option<Vec<Share>> {
-    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut places: LiteMap<&str, usize> = LiteMap::new();
     let mut by_zone: Vec<(&str, i64)> = Vec::new();
     for node in nodes.filter(|node| !node.is_control_plane() && node.is_ready()) {
         let cpu = Quantity::parse(node.status.allocatable.cpu.as_deref()?).ok()?;
@@ -95,7 +94,7 @@ impl Zones {
             maximum: minimum(share) as usize + spare,
             hinted: 0,
         };
-        let mut places = HashMap::new();
+        let mut places = LiteMap::new();
         for (at, share) in shares.iter().enumerate() {
             places.insert(share.zone.clone(), at);
         }

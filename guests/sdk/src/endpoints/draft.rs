@@ -95,8 +95,8 @@ impl<A: Annotations> Draft<A> {
     /// The write: a creation, or a patch of what differs; None if nothing does.
     pub fn write(self, owner: Owner<'_>) -> Result<Option<Action>> {
         let Some(seen) = self.seen.clone() else { return self.creation(owner).map(Some) };
-        let mut patch = self.changes(&seen, owner)?;
-        if patch.is_empty() {
+        let changes = self.changes(&seen, owner)?;
+        if changes.is_empty() {
             return Ok(None);
         }
         let mut body = Map::new();
@@ -106,15 +106,13 @@ impl<A: Annotations> Draft<A> {
             Prefix::Dropped => metadata.insert("generateName".to_owned(), Value::Null),
             Prefix::Given => metadata.insert("generateName".to_owned(), json!(prefix(owner.name))),
         };
-        for field in ["labels", "annotations", "ownerReferences"] {
-            if let Some(change) = patch.remove(field) {
-                metadata.insert(field.to_owned(), change);
-            }
+        for (field, change) in changes {
+            let of_metadata = ["labels", "annotations", "ownerReferences"].contains(&field.as_str());
+            if of_metadata { &mut metadata } else { &mut body }.insert(field, change);
         }
         if !metadata.is_empty() {
             body.insert("metadata".to_owned(), Value::Object(metadata));
         }
-        body.append(&mut patch);
         let meta = &seen.metadata;
         let action = Action::merge(ENDPOINT_SLICES, &meta.namespace, &meta.name, &Value::Object(body));
         Ok(Some(action.as_seen(&seen).tag("update")))

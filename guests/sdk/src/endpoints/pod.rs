@@ -1,7 +1,8 @@
 //! Pods as addresses of services: which count, and their ports.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
+
+use litemap::LiteMap;
 
 use super::address;
 use super::port::TCP;
@@ -103,7 +104,7 @@ pub struct PodIp {
 
 /// The earliest change of a pod's readiness that is not known yet. What is known
 /// of a pod is found by its uid.
-pub fn first_news(pods: &[Object<Pod>], known: &HashMap<&str, Option<bool>>) -> Option<Time> {
+pub fn first_news(pods: &[Object<Pod>], known: &LiteMap<&str, Option<bool>>) -> Option<Time> {
     let is_news = |pod: &&Object<Pod>| known.get(pod.metadata.uid.as_str()) != Some(&Some(pod.is_ready()));
     let news = pods.iter().filter(|pod| pod.has_endpoint()).filter(is_news);
     news.filter_map(|pod| pod.readiness_changed()).min()

@@ -4,11 +4,12 @@ use serde_json::Value;
 
 use super::defaults;
 use crate::absent::reduce;
+use crate::merge::take_out;
 
 /// Takes out of a template what makes no difference.
 pub(super) fn reduce_template(template: &mut Value) {
     if let Some(fields) = template.as_object_mut() {
-        fields.remove("$patch");
+        take_out(fields, "$patch");
     }
     reduce(template);
     defaults::fill(template);

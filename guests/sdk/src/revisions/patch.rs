@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::{canonical, meaning};
 use crate::error::{Error, Result};
 use crate::hash::{fnv32, safe_encode};
+use crate::merge::take_out;
 use crate::read::{Failed, FromJson, Reader};
 use crate::reader::from_json;
 use crate::template::PodTemplate;
@@ -149,7 +150,7 @@ fn fix_metadata(template: &mut Map<String, Value>) {
     match metadata {
         Value::Object(fields) => {
             if fields.get("creationTimestamp").is_some_and(Value::is_null) {
-                fields.remove("creationTimestamp");
+                take_out(fields, "creationTimestamp");
             }
         }
         _ => *metadata = json!({}),

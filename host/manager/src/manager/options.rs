@@ -157,6 +157,10 @@ fn value(spec: &OptionSpec, given: &Given) -> Result<String, OptionError> {
             Ok((goflag::boolean(&value) == Ok(true)).to_string())
         }
         kind => match check(kind, &value) {
+            // Ways to write a number that JSON has not, such as `.5` or `+1`, go no further.
+            Ok(()) if kind == OptionKind::Decimal => {
+                Ok(value.parse::<f64>().map_or(value, |number| number.to_string()))
+            }
             Ok(()) => Ok(value),
             Err(expected) => Err(OptionError::Kind { name: spec.name.clone(), value, expected }),
         },
@@ -220,6 +224,22 @@ mod tests {
         for (kind, value, good) in table {
             assert_eq!(check(kind, value).is_ok(), good, "{kind:?} {value:?}");
         }
+    }
+
+    #[test]
+    fn modules_get_decimals_as_json_writes_them() {
+        let spec = OptionSpec {
+            name: "tolerance".into(),
+            kind: OptionKind::Decimal,
+            default: ".5".into(),
+            help: String::new(),
+        };
+        for (given, handed) in [("0.1", "0.1"), (".5", "0.5"), ("+1", "1"), ("1.", "1"), ("2e3", "2000")] {
+            let mut all = Given::new();
+            all.set("tolerance", given);
+            assert_eq!(value(&spec, &all).ok().as_deref(), Some(handed), "{given}");
+        }
+        assert_eq!(value(&spec, &Given::new()).ok().as_deref(), Some("0.5"));
     }
 
     #[test]
