@@ -32,9 +32,9 @@ use coxswain_tests::{
 use serde_json::{Value, json};
 
 /// How long each measurement takes.
-const SPAN: Duration = Duration::from_millis(1500);
+const SPAN: Duration = Duration::from_millis(500);
 /// Pairs of measurements; the median pair counts.
-const PAIRS: usize = 7;
+const PAIRS: usize = 21;
 
 struct Nobody;
 

@@ -55,7 +55,7 @@ pub struct Called {
     /// What was read; none if the call never began.
     pub reads: Option<Reads>,
     /// The request, to be asked again with more answers.
-    pub request: Request,
+    pub request: Arc<Request>,
 }
 
 impl Loaded {
@@ -106,6 +106,7 @@ impl Loaded {
             return None;
         }
         let loaded = self.clone();
+        let request = Arc::new(request);
         let kept = request.clone();
         let call = move || {
             let called = loaded.call_blocking(request, snapshot, spent, log);
@@ -123,7 +124,7 @@ impl Loaded {
 
     fn call_blocking(
         &self,
-        request: Request,
+        request: Arc<Request>,
         snapshot: Box<dyn SnapshotHost>,
         spent: Duration,
         log: Arc<dyn LogSink>,

@@ -93,7 +93,7 @@ impl Controller {
             }
             drop(span);
             self.counters.limit_hits.add(LimitKind::LogLines, loaded.module.take_dropped_lines());
-            request = called.request;
+            request = Arc::unwrap_or_clone(called.request);
             spent += called.spent;
             followers.answered(&request, &called.result);
             let finished = matches!(called.result, Ok(Outcome::Plan(_)));

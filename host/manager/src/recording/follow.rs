@@ -15,7 +15,8 @@ use parking_lot::Mutex;
 use super::{
     Shared,
     format::Ended,
-    message::{Asked, Message, Noted, Round, Seen, Taken},
+    message::{Asked, Message, Round, Seen, Taken},
+    text::Reads,
 };
 use crate::{
     contract::{ObjectRef, Outcome, Query, Request, ResourceInfo},
@@ -63,11 +64,22 @@ impl Known {
 pub(super) struct Stream {
     pub(super) number: u32,
     known: Mutex<Known>,
+    /// Numbers of the manifest's resources, as of the last request.
+    numbers: Mutex<Arc<[u32]>>,
 }
 
 impl Stream {
     pub(super) fn new(number: u32) -> Self {
-        Self { number, known: Mutex::default() }
+        Self { number, known: Mutex::default(), numbers: Mutex::new(Arc::new([])) }
+    }
+
+    /// The same list for all requests that have it.
+    fn numbers(&self, of: &[u32]) -> Arc<[u32]> {
+        let mut last = self.numbers.lock();
+        if **last != *of {
+            *last = of.into();
+        }
+        last.clone()
     }
 }
 
@@ -124,7 +136,7 @@ impl Observer for Recorder {
 /// What was read in the round under way.
 #[derive(Default)]
 struct Notes {
-    reads: Vec<Noted>,
+    reads: Reads,
     /// Version of the list of resources that was shown.
     resources: Option<u32>,
 }
@@ -157,10 +169,10 @@ impl Follower for Following {
         self.shared.note_resources(resources, || registry.all());
         self.rounds.push(Round {
             primary: snapshot.primary(),
-            numbers: request.resources.clone(),
+            numbers: self.stream.numbers(&request.resources),
             resources,
             answers: request.answers.get(self.answers..).unwrap_or_default().to_vec(),
-            reads: Vec::new(),
+            reads: Reads::default(),
             ended: None,
         });
         self.answers = request.answers.len();
@@ -173,7 +185,8 @@ impl Follower for Following {
             file: self.file,
             primary: self.rounds.last().and_then(|round| round.primary),
             notes: self.notes.clone(),
-            taken: Notes::default(),
+            taken: Notes { reads: Reads::new(), resources: None },
+            seen: Vec::with_capacity(16),
             inner: snapshot,
         })
     }
@@ -196,7 +209,7 @@ impl Drop for Following {
         self.shared.send(Message::Reconcile(Box::new(Taken {
             file: self.file,
             module: self.stream.number,
-            key: (&self.key).into(),
+            key: self.key.clone(),
             asked,
             rounds: std::mem::take(&mut self.rounds),
         })));
@@ -211,6 +224,8 @@ struct Watched {
     primary: Option<ObjectRef>,
     notes: Arc<Mutex<Notes>>,
     taken: Notes,
+    /// What was shown, but for long lists.
+    seen: Vec<ObjectRef>,
     inner: Box<dyn SnapshotHost>,
 }
 
@@ -232,13 +247,9 @@ impl Watched {
         let mut own = Known { file: self.file, versions: Vec::new() };
         let known = if outlasted { &mut own } else { &mut *known };
         known.begin(self.file);
-        let listed = self.taken.reads.iter().flat_map(|read| match read {
-            Noted::Get(_, _, _, Ok(found)) => found.as_slice(),
-            Noted::List(_, Ok(found)) => found,
-            _ => &[],
-        });
-        let new: Vec<ObjectRef> =
-            self.primary.iter().chain(listed).filter(|object| known.note(object)).copied().collect();
+        let listed = self.taken.reads.long().flat_map(|long| &long.found);
+        let shown = self.primary.iter().chain(&self.seen).chain(listed);
+        let new: Vec<ObjectRef> = shown.filter(|object| known.note(object)).copied().collect();
         if new.is_empty() {
             return;
         }
@@ -273,20 +284,23 @@ impl SnapshotHost for Watched {
 
     fn get(&mut self, resource: u32, namespace: &str, name: &str) -> Result<Option<ObjectRef>, String> {
         let found = self.inner.get(resource, namespace, name);
-        self.taken.reads.push(Noted::Get(resource, namespace.to_owned(), name.to_owned(), found.clone()));
+        self.taken.reads.get(resource, namespace, name, &found);
+        self.seen.extend(found.iter().flatten());
         found
     }
 
     fn list(&mut self, query: &Query) -> Result<Vec<ObjectRef>, String> {
         let found = self.inner.list(query);
-        self.taken.reads.push(Noted::List(query.clone(), found.clone()));
+        if !self.taken.reads.list(query, &found) {
+            self.seen.extend(found.iter().flatten());
+        }
         found
     }
 
     fn read(&mut self, refs: &[ObjectRef]) -> Result<Vec<String>, String> {
         let found = self.inner.read(refs);
         if let Err(reason) = &found {
-            self.taken.reads.push(Noted::ReadRefused(reason.clone()));
+            self.taken.reads.refused(reason);
         }
         found
     }

@@ -4,7 +4,7 @@
 //! lines before it in the same file, so that each file can be replayed alone and
 //! a file that was cut off can be replayed up to the cut.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -193,6 +193,27 @@ impl From<&Fault> for Ended {
             Fault::Memory { .. } => Self::Memory,
             Fault::Snapshot(reason) => Self::Refused(reason.clone()),
         }
+    }
+}
+
+/// [`ReadLine`] of what stands elsewhere.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum ReadText<'a> {
+    Get(u32, &'a str, &'a str, Option<Ref>),
+    List(&'a Query, u32),
+    Short(&'a Query, Refs<'a>),
+    GetRefused(u32, &'a str, &'a str, &'a str),
+    ListRefused(&'a Query, &'a str),
+    ReadRefused(&'a str),
+}
+
+/// Refs as lines have them.
+pub(super) struct Refs<'a>(pub(super) &'a [ObjectRef]);
+
+impl Serialize for Refs<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(to_ref))
     }
 }
 

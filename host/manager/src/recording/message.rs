@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use super::format::Ended;
-use crate::contract::{ActionResult, Answer, Manifest, ObjectRef, Query, ResourceInfo, Timestamp, WireKey};
+use super::{format::Ended, text::Reads};
+use crate::{
+    contract::{ActionResult, Answer, Manifest, ObjectRef, Query, ResourceInfo, Timestamp},
+    key::Key,
+};
 
 /// One thing to write.
 pub(super) enum Message {
@@ -38,7 +41,7 @@ pub(super) struct Asked {
 pub(super) struct Taken {
     pub(super) file: u64,
     pub(super) module: u32,
-    pub(super) key: WireKey,
+    pub(super) key: Key,
     pub(super) asked: Asked,
     pub(super) rounds: Vec<Round>,
 }
@@ -46,19 +49,18 @@ pub(super) struct Taken {
 /// One round of it.
 pub(super) struct Round {
     pub(super) primary: Option<ObjectRef>,
-    pub(super) numbers: Vec<u32>,
+    pub(super) numbers: Arc<[u32]>,
     pub(super) resources: u32,
     /// Answers that came with this round.
     pub(super) answers: Vec<Answer>,
-    pub(super) reads: Vec<Noted>,
+    pub(super) reads: Reads,
     pub(super) ended: Option<Ended>,
 }
 
-/// One read and what came of it.
-pub(super) enum Noted {
-    Get(u32, String, String, Result<Option<ObjectRef>, String>),
-    List(Query, Result<Vec<ObjectRef>, String>),
-    ReadRefused(String),
+/// A long list that was read.
+pub(super) struct Long {
+    pub(super) query: Query,
+    pub(super) found: Vec<ObjectRef>,
 }
 
 impl Message {
@@ -80,11 +82,7 @@ impl Message {
 impl Round {
     fn size(&self) -> usize {
         let answers = self.answers.iter().map(|answer| answer.result.as_ref().map_or(256, String::len));
-        let reads = self.reads.iter().map(|read| match read {
-            Noted::List(_, Ok(found)) => 128 + found.len() * size_of::<ObjectRef>(),
-            _ => 128,
-        });
-        256 + answers.sum::<usize>() + reads.sum::<usize>() + self.ended.as_ref().map_or(0, ended_size)
+        256 + answers.sum::<usize>() + self.reads.size() + self.ended.as_ref().map_or(0, ended_size)
     }
 }
 

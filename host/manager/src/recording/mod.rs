@@ -22,6 +22,7 @@ pub mod replay;
 mod segment;
 #[cfg(test)]
 mod tests;
+mod text;
 mod writer;
 
 use std::{
@@ -97,7 +98,8 @@ struct Shared {
     config: RecordConfig,
     clock: SharedClock,
     registry: Arc<Registry>,
-    queue: mpsc::Sender<Message>,
+    /// Messages, each with the bytes it takes.
+    queue: mpsc::Sender<(usize, Message)>,
     /// Bytes in the queue.
     pending: AtomicUsize,
     /// Number of the file being written.
@@ -119,7 +121,7 @@ impl Shared {
         let size = message.size();
         self.pending.fetch_add(size, Ordering::AcqRel);
         // An error means that the recording has ended.
-        if self.queue.send(message).is_err() {
+        if self.queue.send((size, message)).is_err() {
             self.pending.fetch_sub(size, Ordering::AcqRel);
         }
     }

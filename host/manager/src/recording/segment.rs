@@ -20,17 +20,17 @@ use serde::Serialize;
 
 use super::{
     files,
-    format::{Header, Line, ListLine, ModuleLine, ReadLine, Ref, VERSION, to_ref},
-    message::Noted,
+    format::{Header, Line, ListLine, ModuleLine, Ref, VERSION, to_ref},
 };
 use crate::contract::{ObjectRef, Query};
 
 /// Uncompressed bytes that may gather before they are handed to the system.
 const BATCH: usize = 256 << 10;
-/// A list shorter than this stands where it was read.
-const SHORT_LIST: usize = 8;
 /// Refs of lists that are remembered for later ones to refer to.
 const LIST_REFS: usize = 1 << 20;
+
+/// For tables whose keys are numbers of ours.
+pub(super) type Hasher = foldhash::fast::FixedState;
 
 /// Hands over what it writes, and counts it.
 struct Counted {
@@ -59,9 +59,9 @@ pub(super) struct Segment {
     unflushed: usize,
     /// The line being written; its room serves for the next one.
     text: Vec<u8>,
-    modules: HashSet<u32>,
-    pub(super) resources: HashSet<u32>,
-    pub(super) numbers: HashMap<u32, Vec<u32>>,
+    modules: HashSet<u32, Hasher>,
+    pub(super) resources: HashSet<u32, Hasher>,
+    pub(super) numbers: HashMap<u32, Arc<[u32]>, Hasher>,
     lists: HashMap<(u32, String), (u32, Vec<ObjectRef>)>,
     list_refs: usize,
     last_list: u32,
@@ -80,9 +80,9 @@ impl Segment {
             bytes,
             unflushed: 0,
             text: Vec::new(),
-            modules: HashSet::new(),
-            resources: HashSet::new(),
-            numbers: HashMap::new(),
+            modules: HashSet::default(),
+            resources: HashSet::default(),
+            numbers: HashMap::default(),
             lists: HashMap::new(),
             list_refs: 0,
             last_list: 0,
@@ -111,8 +111,16 @@ impl Segment {
 
     /// Writes a line.
     pub(super) fn line(&mut self, line: &impl Serialize) -> std::io::Result<()> {
+        self.put(|text| Ok(serde_json::to_writer(text, line)?))
+    }
+
+    /// Writes a line that is put together by hand.
+    pub(super) fn put(
+        &mut self,
+        line: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
         self.text.clear();
-        serde_json::to_writer(&mut self.text, line)?;
+        line(&mut self.text)?;
         self.text.push(b'\n');
         self.unflushed += self.text.len();
         self.out.write_all(&self.text)?;
@@ -140,30 +148,9 @@ impl Segment {
         self.line(&Line::Module(Box::new(line())))
     }
 
-    /// A read as its line has it; a long list gets a line of its own.
-    pub(super) fn read(&mut self, module: u32, read: Noted) -> std::io::Result<ReadLine> {
-        Ok(match read {
-            Noted::Get(resource, namespace, name, Ok(found)) => {
-                ReadLine::Get(resource, namespace, name, found.as_ref().map(to_ref))
-            }
-            Noted::Get(resource, namespace, name, Err(reason)) => {
-                ReadLine::GetRefused(resource, namespace, name, reason)
-            }
-            Noted::List(query, Err(reason)) => ReadLine::ListRefused(query, reason),
-            Noted::List(query, Ok(found)) if found.len() < SHORT_LIST => {
-                ReadLine::Short(query, found.iter().map(to_ref).collect())
-            }
-            Noted::List(query, Ok(found)) => {
-                let list = self.list(module, &query, found)?;
-                ReadLine::List(query, list)
-            }
-            Noted::ReadRefused(reason) => ReadLine::ReadRefused(reason),
-        })
-    }
-
     /// Number of a list, written if it is new: in full, or as what differs from
     /// the last answer to the same query.
-    fn list(&mut self, module: u32, query: &Query, found: Vec<ObjectRef>) -> std::io::Result<u32> {
+    pub(super) fn list(&mut self, module: u32, query: &Query, found: Vec<ObjectRef>) -> std::io::Result<u32> {
         let name = (module, serde_json::to_string(query)?);
         let last = self.lists.remove(&name);
         if let Some((number, refs)) = &last {

@@ -3,15 +3,17 @@
 use std::{ops::ControlFlow, path::Path, sync::Arc};
 
 use super::{
-    message::{Asked, Message, Noted, Round, Seen, Taken},
+    message::{Asked, Message, Round, Seen, Taken},
+    text::Reads,
     *,
 };
 use crate::{
     clock::SystemClock,
     contract::{
         ClientLimits, IndexMatch, Manifest, ObjectRef, Outcome, Plan, Query, ResourceSet, StateChange,
-        Timestamp, WireKey,
+        Timestamp,
     },
+    key::Key,
 };
 
 fn manifest() -> Manifest {
@@ -75,10 +77,16 @@ fn reconcile(writer: &RecordingWriter, name: &str, listed: Vec<ObjectRef>, paddi
         state: StateChange::Set("x".repeat(padding)),
         metrics: Vec::new(),
     };
+    let mut reads = Reads::new();
+    reads.get(1, "n", "first", &Ok(None));
+    let primary = listed.first().copied();
+    reads.list(&query(), &Ok(listed));
+    reads.get(1, "n", "gone", &Ok(None));
+    reads.get(2, "", "far", &Err("has not synced yet".into()));
     writer.shared.send(Message::Reconcile(Box::new(Taken {
         file,
         module: 1,
-        key: WireKey { source: 0, resource: 1, namespace: "n".into(), name: name.into() },
+        key: Key { source: 0, resource: 1, namespace: "n".into(), name: name.into() },
         asked: Asked {
             now: Timestamp { seconds: 7, millis: 8 },
             seed: (1, 2),
@@ -87,15 +95,11 @@ fn reconcile(writer: &RecordingWriter, name: &str, listed: Vec<ObjectRef>, paddi
             results: vec![],
         },
         rounds: vec![Round {
-            primary: listed.first().copied(),
-            numbers: vec![1, 0],
+            primary,
+            numbers: [1, 0].into(),
             resources: 3,
             answers: vec![],
-            reads: vec![
-                Noted::List(query(), Ok(listed)),
-                Noted::Get(1, "n".into(), "gone".into(), Ok(None)),
-                Noted::Get(2, String::new(), "far".into(), Err("has not synced yet".into())),
-            ],
+            reads,
             ended: Some(format::Ended::Outcome(Outcome::Plan(plan))),
         }],
     })));
@@ -158,6 +162,25 @@ fn lists_that_grow_shrink_and_change_come_back_as_they_were() {
     let gets = &all[0].rounds[0].reads.gets;
     assert_eq!(gets[&(1, "n".into(), "gone".into())], Ok(None));
     assert_eq!(gets[&(2, String::new(), "far".into())], Err("has not synced yet".into()));
+}
+
+#[test]
+fn lines_put_together_by_hand_are_those_that_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = start(dir.path(), 64 << 20);
+    for n in [0, 3, 20, 20, 21] {
+        reconcile(&writer, "a \"quoted\" name", (0..n).map(|id| object(id, 1)).collect(), 3);
+    }
+    writer.finish();
+    let mut text = String::new();
+    let file = std::fs::File::open(files::list(dir.path()).unwrap().remove(0)).unwrap();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(file), &mut text).unwrap();
+    let lines: Vec<_> = text.lines().filter(|line| line.starts_with("{\"reconcile\"")).collect();
+    assert_eq!(lines.len(), 5);
+    for line in lines {
+        let read: format::Line = serde_json::from_str(line).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), line);
+    }
 }
 
 #[test]

@@ -20,12 +20,11 @@ use tokio::time::Instant;
 
 use super::{
     Shared, files,
-    format::{
-        Ended, Line, ModuleLine, ObjectLine, ReadLine, ReconcileLine, ResourcesLine, RoundLine, to_ref,
-    },
-    message::{Message, Seen, Taken},
+    format::{Ended, Line, ModuleLine, ObjectLine, ResourcesLine, to_ref},
+    message::{Long, Message, Seen, Taken},
     redact::Sensitive,
-    segment::Segment,
+    segment::{Hasher, Segment},
+    text::{Members, RoundText, put_asked},
 };
 use crate::contract::{Manifest, Outcome, ResourceInfo};
 
@@ -34,6 +33,8 @@ use crate::contract::{Manifest, Outcome, ResourceInfo};
 const HANDED_OVER: Duration = Duration::from_millis(50);
 /// How long the writer sleeps before it looks for more, and how long what comes alone waits.
 const LOOKED_AGAIN: Duration = Duration::from_millis(10);
+/// After how many messages in a row it looks at the clock.
+const CLOCK: u32 = 16;
 /// Lists of resources that are kept, since reconciles under way may name them.
 const KEPT_LISTS: usize = 16;
 /// How long after trouble with the disk the next file is tried.
@@ -56,7 +57,7 @@ impl ModuleFacts {
 /// The writer.
 pub(super) struct Writer {
     shared: Arc<Shared>,
-    modules: HashMap<u32, ModuleFacts>,
+    modules: HashMap<u32, ModuleFacts, Hasher>,
     resources: BTreeMap<u32, Arc<[ResourceInfo]>>,
     current: Option<Segment>,
     /// The file before, for reconciles that began in its time.
@@ -70,7 +71,7 @@ impl Writer {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            modules: HashMap::new(),
+            modules: HashMap::default(),
             resources: BTreeMap::new(),
             current: None,
             before: None,
@@ -88,20 +89,23 @@ impl Writer {
     }
 
     /// Writes until told to stop.
-    pub(super) fn run(mut self, messages: Receiver<Message>) {
+    pub(super) fn run(mut self, messages: Receiver<(usize, Message)>) {
         // Whoever sends wakes a writer that waits, which costs a reconcile more than its notes do. So it waits only
         // while nothing is to be written at all, and else looks again after a while.
         let mut handed_over = Instant::now();
         while let Ok(first) = messages.recv() {
             let due = (Instant::now() + LOOKED_AGAIN).max(handed_over + HANDED_OVER);
-            let mut next = Some(first);
+            let (mut next, mut taken) = (Some(first), 0u32);
             let ended = loop {
                 match next.take().map_or_else(|| messages.try_recv(), Ok) {
-                    Ok(Message::Stop) | Err(TryRecvError::Disconnected) => break true,
-                    Ok(message) => {
-                        let size = message.size();
+                    Ok((_, Message::Stop)) | Err(TryRecvError::Disconnected) => break true,
+                    Ok((size, message)) => {
                         self.take(message);
                         self.shared.pending.fetch_sub(size, Ordering::AcqRel);
+                        taken += 1;
+                        if taken % CLOCK != 0 {
+                            continue;
+                        }
                     }
                     Err(TryRecvError::Empty) => {
                         let left = due.saturating_duration_since(Instant::now());
@@ -284,7 +288,7 @@ impl Writer {
         segment.introduce(module, || facts.line(module))?;
         let registry = &self.shared.registry;
         let name = |number: u32| registry.name(number);
-        let mut lines: Vec<RoundLine> = Vec::with_capacity(rounds.len());
+        let mut lines: Vec<RoundText> = Vec::with_capacity(rounds.len());
         for mut round in rounds {
             if !segment.resources.contains(&round.resources)
                 && let Some(list) = self.resources.get(&round.resources)
@@ -293,7 +297,7 @@ impl Writer {
                 let version = round.resources;
                 segment.line(&Line::Resources(ResourcesLine { version, list: list.to_vec() }))?;
             }
-            let asks = match lines.last().and_then(|before| before.ended.as_ref()) {
+            let asks = match lines.last().and_then(|before| before.round.ended.as_ref()) {
                 Some(Ended::Outcome(Outcome::Lookups(asks))) => asks.as_slice(),
                 _ => &[],
             };
@@ -307,32 +311,33 @@ impl Writer {
             if let Some(Ended::Outcome(outcome)) = &mut round.ended {
                 facts.sensitive.outcome(outcome, name);
             }
-            let reads: std::io::Result<Vec<ReadLine>> =
-                round.reads.into_iter().map(|read| segment.read(module, read)).collect();
+            let reads = std::mem::take(&mut round.reads).numbered(|Long { query, found }| {
+                let list = segment.list(module, &query, found)?;
+                Ok((query, list))
+            })?;
             let same = segment.numbers.get(&module) == Some(&round.numbers);
             if !same {
                 segment.numbers.insert(module, round.numbers.clone());
             }
-            lines.push(RoundLine {
-                primary: round.primary.as_ref().map(to_ref),
-                numbers: (!same).then_some(round.numbers),
-                resources: round.resources,
-                answers: round.answers,
-                redacted,
-                reads: reads?,
-                ended: round.ended,
-            });
+            lines.push(RoundText { round, redacted, reads, same_numbers: same });
         }
-        segment.line(&Line::Reconcile(Box::new(ReconcileLine {
-            module,
-            key,
-            now: asked.now,
-            seed: asked.seed,
-            state: asked.state,
-            state_format: asked.state_format,
-            results: asked.results,
-            rounds: lines,
-        })))?;
+        segment.put(|text| {
+            let mut whole = Members::begin(text);
+            let mut line = Members::begin(whole.name("reconcile"));
+            put_asked(&mut line, module, &key, &asked)?;
+            let list = line.name("rounds");
+            list.push(b'[');
+            for (at, round) in lines.iter().enumerate() {
+                if at > 0 {
+                    list.push(b',');
+                }
+                round.put(list)?;
+            }
+            list.push(b']');
+            line.end();
+            whole.end();
+            Ok(())
+        })?;
         self.shared.counters.reconciles.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

@@ -102,7 +102,7 @@ impl Shadow {
             let log = self.around.log.clone();
             let called = candidate.call(request, snapshot, spent, log, &self.compute, || true).await;
             let Some(called) = called else { return Err(Ended::Skip) };
-            request = called.request;
+            request = Arc::unwrap_or_clone(called.request);
             spent += called.spent;
             let waits = called.reads.as_ref().is_some_and(Reads::waits);
             match called.result {
