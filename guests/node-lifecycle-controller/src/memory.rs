@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use coxswain_sdk::{Time, from_json};
+use coxswain_sdk::Time;
 use litemap::LiteMap;
 
 use crate::health::Health;
@@ -45,7 +45,7 @@ impl<'a> Memory<'a> {
 fn zone(line: &str) -> Option<(&str, Limiter)> {
     let mut fields = line.strip_prefix("zone ")?.split(' ');
     let name = fields.next()?;
-    Some((name, Limiter { rate: from_json(fields.next()?).ok()?, next: time(fields.next()?)? }))
+    Some((name, Limiter { rate: fields.next()?.parse().ok()?, next: time(fields.next()?)? }))
 }
 
 fn node(line: &str) -> Option<(&str, (&str, Health))> {

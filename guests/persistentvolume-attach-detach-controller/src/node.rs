@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use coxswain_sdk::memory;
 use coxswain_sdk::resource::{NODES, VOLUME_ATTACHMENTS};
-use coxswain_sdk::sort::{lite_map_of, set_of};
+use coxswain_sdk::sort::{TextSet, lite_map_of, set_of};
 use coxswain_sdk::{About, Action, Ask, Ctx, Object, Plan, Query, Result, Step, Time};
 use litemap::LiteMap;
 use serde_json::{Value, json};
@@ -318,13 +318,13 @@ impl Run<'_, '_> {
         measures::in_use(&mut self.plan, self.name, &wants.in_use);
         let listed = listed.iter().filter_map(|entry| entry["name"].as_str());
         let attached = attached.iter().filter(|(_, attachment)| attachment.status.attached);
-        let actual: BTreeSet<&str> = attached.map(|(name, _)| name.as_str()).chain(listed).collect();
+        let actual: TextSet<'_> = attached.map(|(name, _)| name.as_str()).chain(listed).collect();
         if self.is_managed() {
             let kept = wants.kept.iter().map(String::as_str).filter(|name| actual.contains(name));
-            let desired: BTreeSet<&str> = wants.wanted.keys().map(String::as_str).chain(kept).collect();
-            measures::volumes(&mut self.plan, "desired_state_of_world", desired);
+            let desired: TextSet<'_> = wants.wanted.keys().map(String::as_str).chain(kept).collect();
+            measures::volumes(&mut self.plan, "desired_state_of_world", desired.iter());
         }
-        measures::volumes(&mut self.plan, "actual_state_of_world", actual);
+        measures::volumes(&mut self.plan, "actual_state_of_world", actual.iter());
     }
 
     /// Whether the node's kubelet leaves attaching to us.

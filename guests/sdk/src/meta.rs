@@ -16,6 +16,7 @@ use crate::time::Time;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StringMap(LiteMap<String, String>);
 
+/// For what a map can do. To be written it must be the `StringMap`.
 impl Deref for StringMap {
     type Target = LiteMap<String, String>;
 

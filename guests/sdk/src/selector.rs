@@ -116,6 +116,27 @@ impl Selector {
         self.nothing
     }
 
+    /// The API's string form, as `to_string` has it, but without a formatter: every
+    /// query by labels needs it.
+    pub(crate) fn text(&self) -> String {
+        if self.nothing {
+            return "nothing,!nothing".to_owned();
+        }
+        let mut text = String::new();
+        let mut put = |parts: &[&str]| parts.iter().for_each(|part| text.push_str(part));
+        for (i, Requirement { key, operator, values }) in self.requirements.iter().enumerate() {
+            put(&[if i > 0 { "," } else { "" }]);
+            match operator {
+                Operator::Equals => put(&[key, "=", &values[0]]),
+                Operator::In => put(&[key, " in (", &values.join(","), ")"]),
+                Operator::NotIn => put(&[key, " notin (", &values.join(","), ")"]),
+                Operator::Exists => put(&[key]),
+                Operator::DoesNotExist => put(&["!", key]),
+            }
+        }
+        text
+    }
+
     /// Whether it asks for these labels, and for nothing else.
     pub fn is_of_labels(&self, labels: &StringMap) -> bool {
         let asked = self.requirements.iter().map(|requirement| match requirement {
@@ -155,28 +176,6 @@ impl Requirement {
 impl std::fmt::Display for Selector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text())
-    }
-}
-
-impl Selector {
-    /// The same without a formatter: every query by labels needs it.
-    pub(crate) fn text(&self) -> String {
-        if self.nothing {
-            return "nothing,!nothing".to_owned();
-        }
-        let mut text = String::new();
-        let mut put = |parts: &[&str]| parts.iter().for_each(|part| text.push_str(part));
-        for (i, Requirement { key, operator, values }) in self.requirements.iter().enumerate() {
-            put(&[if i > 0 { "," } else { "" }]);
-            match operator {
-                Operator::Equals => put(&[key, "=", &values[0]]),
-                Operator::In => put(&[key, " in (", &values.join(","), ")"]),
-                Operator::NotIn => put(&[key, " notin (", &values.join(","), ")"]),
-                Operator::Exists => put(&[key]),
-                Operator::DoesNotExist => put(&["!", key]),
-            }
-        }
-        text
     }
 }
 

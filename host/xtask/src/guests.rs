@@ -35,6 +35,9 @@ const SMALL: [&str; 3] = [
     "-Clink-arg=-zstack-size=786432",
 ];
 
+/// Between flags in `CARGO_ENCODED_RUSTFLAGS`.
+const SEPARATOR: char = '\x1f';
+
 /// What to build.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Arguments {
@@ -124,8 +127,7 @@ pub fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         command.args(["--package", &guest.name]);
     }
     library.apply(&mut command);
-    command
-        .env("CARGO_ENCODED_RUSTFLAGS", compiler_flags(&registry_sources(), |name| std::env::var(name).ok()));
+    tell_compiler(&mut command, &registry_sources(), |name| std::env::var(name).ok());
     run_command(&mut command)?;
 
     let core_dir = metadata.target_directory.join(TARGET).join(PROFILE);
@@ -147,25 +149,25 @@ pub fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the compiler is told of guests besides the profile, separated as cargo
-/// wants it in `CARGO_ENCODED_RUSTFLAGS`. That variable hides `RUSTFLAGS`, so what
-/// the user says there is said along.
-fn compiler_flags(sources: &[PathBuf], variable: impl Fn(&str) -> Option<String>) -> String {
-    let users = match variable("CARGO_ENCODED_RUSTFLAGS") {
-        Some(encoded) => encoded.split('\x1f').map(str::to_owned).collect::<Vec<_>>(),
-        None => variable("RUSTFLAGS").unwrap_or_default().split_whitespace().map(str::to_owned).collect(),
-    };
+/// Tells the compiler of guests what the profile cannot. Where the user has flags
+/// in a variable, cargo heeds that alone, so ours join them there; else they join
+/// what files of configuration have for this target.
+fn tell_compiler(cargo: &mut Command, sources: &[PathBuf], variable: impl Fn(&str) -> Option<String>) {
     // A panic names a file of a dependency, which must not depend on whose machine it is: a module of the same
     // source is then the same, and so is its hash.
     let remapped = sources.iter().map(|dir| format!("--remap-path-prefix={}=", dir.display()));
-    SMALL
-        .into_iter()
-        .map(str::to_owned)
-        .chain(remapped)
-        .chain(users)
-        .filter(|flag| !flag.is_empty())
-        .collect::<Vec<_>>()
-        .join("\x1f")
+    let mut flags: Vec<_> = SMALL.into_iter().map(str::to_owned).chain(remapped).collect();
+    let users: Vec<_> = match (variable("CARGO_ENCODED_RUSTFLAGS"), variable("RUSTFLAGS")) {
+        (Some(encoded), _) => encoded.split(SEPARATOR).map(str::to_owned).collect(),
+        (None, Some(text)) => text.split_whitespace().map(str::to_owned).collect(),
+        (None, None) => {
+            // A TOML array of strings; Rust's escapes are those of TOML for all that a path has.
+            cargo.args(["--config", &format!("target.{TARGET}.rustflags={flags:?}")]);
+            return;
+        }
+    };
+    flags.extend(users.into_iter().filter(|flag| !flag.is_empty()));
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join(&SEPARATOR.to_string()));
 }
 
 /// Where cargo unpacks what it takes from registries.
@@ -195,7 +197,7 @@ fn too_large(name: &str, size: usize) -> Option<String> {
         format!(
             "{name}: {} KiB, above the limit of {} KiB for a controller. Each is compiled on the user's machine, \
              so size is time to the first reconcile: host/docs/adr/0014-small-guests.md says what makes guests \
-             large, and how to find it. (The limit is for the profile `guest` as the workspace has it.)",
+             large, and how to find it. (The limit is for the profile `guest` as the workspace has it, and what xtask adds to it.)",
             size.div_ceil(1024),
             SIZE_LIMIT / 1024
         )
@@ -349,16 +351,29 @@ mod tests {
 
     #[test]
     fn what_the_user_tells_the_compiler_is_told_it_too() {
-        let flags = |name: &'static str, value: &'static str| {
-            let sources = [PathBuf::from("/home/me/.cargo/registry/src/index/")];
-            let told = compiler_flags(&sources, |asked| (asked == name).then(|| value.to_owned()));
-            told.split('\x1f').map(str::to_owned).collect::<Vec<_>>()
+        let told = |name: &'static str, value: &'static str| {
+            let mut cargo = Command::new("cargo");
+            let sources = [PathBuf::from("/home/\"me\"/.cargo/registry/src/index/")];
+            tell_compiler(&mut cargo, &sources, |asked| (asked == name).then(|| value.to_owned()));
+            let text = |text: &std::ffi::OsStr| text.to_str().unwrap().to_owned();
+            let flags: Vec<_> = cargo.get_envs().filter_map(|(_, value)| value.map(text)).collect();
+            (cargo.get_args().map(text).collect::<Vec<_>>(), flags)
         };
-        let ours = flags("NONE", "");
-        assert_eq!(ours.len(), SMALL.len() + 1);
-        assert_eq!(ours[SMALL.len()], "--remap-path-prefix=/home/me/.cargo/registry/src/index/=");
-        assert_eq!(flags("RUSTFLAGS", " -Cx=y  -Dwarnings ")[ours.len()..], ["-Cx=y", "-Dwarnings"]);
-        assert_eq!(flags("CARGO_ENCODED_RUSTFLAGS", "-Ca b\x1f-Cc")[ours.len()..], ["-Ca b", "-Cc"]);
+        let (arguments, variables) = told("NONE", "");
+        assert!(variables.is_empty());
+        assert!(arguments[1].starts_with("target.wasm32-unknown-unknown.rustflags=[\"-C"), "{arguments:?}");
+        let end = r#", "--remap-path-prefix=/home/\"me\"/.cargo/registry/src/index/="]"#;
+        assert!(arguments[0] == "--config" && arguments[1].ends_with(end), "{arguments:?}");
+
+        for (name, value, end) in [
+            ("RUSTFLAGS", " -Cx=y  -Dwarnings ", "/=\x1f-Cx=y\x1f-Dwarnings"),
+            ("RUSTFLAGS", "", "/="),
+            ("CARGO_ENCODED_RUSTFLAGS", "-Ca b\x1f-Cc", "/=\x1f-Ca b\x1f-Cc"),
+        ] {
+            let (arguments, variables) = told(name, value);
+            assert!(arguments.is_empty());
+            assert!(variables[0].starts_with("-C") && variables[0].ends_with(end), "{variables:?}");
+        }
     }
 
     #[test]

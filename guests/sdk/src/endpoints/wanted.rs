@@ -9,6 +9,7 @@ use crate::sort::sorted_by;
 #[derive(Debug, Default)]
 pub struct Wanted {
     endpoints: Vec<Option<Endpoint>>,
+    /// Thousands, in no order: a list that is kept sorted would take too long.
     places: HashMap<String, usize>,
     /// How many are left.
     left: usize,

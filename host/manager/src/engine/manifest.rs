@@ -286,10 +286,10 @@ pub fn check_option(kind: OptionKind, value: &str) -> Result<(), &'static str> {
         OptionKind::Boolean if matches!(value, "true" | "false") => Ok(()),
         OptionKind::Boolean => Err("`true` or `false`"),
         OptionKind::Integer => value.parse::<i64>().map(drop).map_err(|_| "a whole number"),
-        OptionKind::Decimal => match value.parse::<f64>() {
-            Ok(number) if number.is_finite() => Ok(()),
-            _ => Err("a decimal number"),
-        },
+        // A default is handed over as it stands.
+        OptionKind::Decimal => {
+            serde_json::from_str::<f64>(value).map(drop).map_err(|_| "a decimal number as JSON writes it")
+        }
         OptionKind::Duration if is_go_duration(value) => Ok(()),
         OptionKind::Duration => Err("a duration such as `1m30s`"),
     }
@@ -351,5 +351,29 @@ fn show(resource: &GroupResource) -> String {
         format!("{}/{}", resource.version, resource.resource)
     } else {
         format!("{}/{}/{}", resource.group, resource.version, resource.resource)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_written_as_modules_are_given_them() {
+        for (kind, default, good) in [
+            (OptionKind::Decimal, "0.5", true),
+            (OptionKind::Decimal, "1", true),
+            (OptionKind::Decimal, "-2e3", true),
+            (OptionKind::Decimal, ".5", false),
+            (OptionKind::Decimal, "+1", false),
+            (OptionKind::Decimal, "NaN", false),
+            (OptionKind::Boolean, "true", true),
+            (OptionKind::Boolean, "T", false),
+            (OptionKind::Integer, "-3", true),
+            (OptionKind::Duration, "1m30s", true),
+            (OptionKind::Duration, "90", false),
+        ] {
+            assert_eq!(check_option(kind, default).is_ok(), good, "{kind:?} {default:?}");
+        }
     }
 }

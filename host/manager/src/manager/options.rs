@@ -157,13 +157,18 @@ fn value(spec: &OptionSpec, given: &Given) -> Result<String, OptionError> {
             Ok((goflag::boolean(&value) == Ok(true)).to_string())
         }
         kind => match check(kind, &value) {
-            // Ways to write a number that JSON has not, such as `.5` or `+1`, go no further.
-            Ok(()) if kind == OptionKind::Decimal => {
-                Ok(value.parse::<f64>().map_or(value, |number| number.to_string()))
-            }
-            Ok(()) => Ok(value),
+            Ok(()) => Ok(as_handed(kind, value)),
             Err(expected) => Err(OptionError::Kind { name: spec.name.clone(), value, expected }),
         },
+    }
+}
+
+/// A good value as modules are given it: ways to write a number that JSON has not,
+/// such as `.5` or `+1`, go no further.
+pub fn as_handed(kind: OptionKind, value: String) -> String {
+    match kind {
+        OptionKind::Decimal => value.parse::<f64>().map_or(value, |number| number.to_string()),
+        _ => value,
     }
 }
 

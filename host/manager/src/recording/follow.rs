@@ -1,8 +1,8 @@
 //! Taking notes while a controller reconciles.
 //!
 //! In: what an observer is told. Out: messages for the writer. Everything here
-//! happens on the reconcile's own time, so it copies what it must and leaves
-//! the rest to the writer. Invariants: the content of an object is sent before
+//! happens on the reconcile's own time, so reads are written down at once, which
+//! is cheaper than to copy them, and the rest is left to the writer. Invariants: the content of an object is sent before
 //! any reconcile that saw it; nothing here waits for the writer.
 
 use std::{
@@ -185,7 +185,7 @@ impl Follower for Following {
             file: self.file,
             primary: self.rounds.last().and_then(|round| round.primary),
             notes: self.notes.clone(),
-            taken: Notes { reads: Reads::new(), resources: None },
+            taken: Notes { reads: Reads::with_room(), resources: None },
             seen: Vec::with_capacity(16),
             inner: snapshot,
         })

@@ -33,7 +33,7 @@ pub enum Line {
     Object(ObjectLine),
     /// The answer of a list, where it is long.
     List(ListLine),
-    /// A reconcile.
+    /// A reconcile. Written by `text`, member by member.
     Reconcile(Box<ReconcileLine>),
     /// Reconciles that were not recorded since the last such line.
     Dropped(u64),

@@ -1,6 +1,6 @@
 //! A file being written.
 //!
-//! In: lines, reads. Out: a compressed stream that can be read up to its last flush. Kept: what it has said already, so
+//! In: lines, lists. Out: a compressed stream that can be read up to its last flush. Kept: what it has said already, so
 //! that it is referred to and not said again; a list is told by how it differs from the last answer to its query.
 
 use std::{

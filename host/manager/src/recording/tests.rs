@@ -4,14 +4,14 @@ use std::{ops::ControlFlow, path::Path, sync::Arc};
 
 use super::{
     message::{Asked, Message, Round, Seen, Taken},
-    text::Reads,
+    text::{Reads, RoundText, put_reconcile},
     *,
 };
 use crate::{
     clock::SystemClock,
     contract::{
-        ClientLimits, IndexMatch, Manifest, ObjectRef, Outcome, Plan, Query, ResourceSet, StateChange,
-        Timestamp,
+        ActionOutcome, ActionResult, Answer, ClientLimits, IndexMatch, Manifest, ObjectRef, Outcome, Plan,
+        Query, ResourceSet, StateChange, Timestamp,
     },
     key::Key,
 };
@@ -77,7 +77,7 @@ fn reconcile(writer: &RecordingWriter, name: &str, listed: Vec<ObjectRef>, paddi
         state: StateChange::Set("x".repeat(padding)),
         metrics: Vec::new(),
     };
-    let mut reads = Reads::new();
+    let mut reads = Reads::with_room();
     reads.get(1, "n", "first", &Ok(None));
     let primary = listed.first().copied();
     reads.list(&query(), &Ok(listed));
@@ -181,6 +181,58 @@ fn lines_put_together_by_hand_are_those_that_are_read() {
         let read: format::Line = serde_json::from_str(line).unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), line);
     }
+}
+
+#[test]
+fn every_member_of_a_line_is_written() {
+    let long = || Ok((0..9).map(|id| object(id, 1)).collect());
+    let mut reads = Reads::with_room();
+    reads.list(&query(), &long());
+    reads.get(1, "n", "a", &Ok(Some(object(1, 1))));
+    reads.list(&query(), &long());
+    reads.list(&query(), &long());
+    reads.list(&query(), &Err("no \"such\" index".into()));
+    reads.refused("why");
+    reads.list(&query(), &long());
+    let mut last = 0;
+    let numbered = |long: message::Long| {
+        assert_eq!(long.found.len(), 9);
+        last += 1;
+        Ok((long.query, last))
+    };
+    let reads = reads.numbered(numbered).unwrap();
+    let round = |ended| Round {
+        primary: Some(object(4, 5)),
+        numbers: [1, 0].into(),
+        resources: 3,
+        answers: vec![Answer { id: "ask".into(), result: Ok("{}".into()) }],
+        reads: Reads::default(),
+        ended,
+    };
+    let told = |ended, reads| RoundText {
+        round: round(ended),
+        redacted: vec!["ask".into()],
+        reads,
+        same_numbers: false,
+    };
+    let rounds = [told(Some(format::Ended::Deadline), reads), told(None, Vec::new())];
+    let asked = Asked {
+        now: Timestamp { seconds: 7, millis: 8 },
+        seed: (1, 2),
+        state: Some("s".into()),
+        state_format: 1,
+        results: vec![ActionResult { tag: "t".into(), result: ActionOutcome::Skipped }],
+    };
+    let key = Key { source: 1, resource: 2, namespace: "n".into(), name: "x".into() };
+    let mut text = Vec::new();
+    put_reconcile(&mut text, 9, &key, &asked, &rounds).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let line: format::Line = serde_json::from_str(&text).unwrap();
+    assert_eq!(serde_json::to_string(&line).unwrap(), text);
+    let format::Line::Reconcile(line) = line else { panic!("{text}") };
+    assert_eq!((line.module, line.key.name.as_str(), line.results.len()), (9, "x", 1));
+    assert_eq!((line.rounds.len(), line.rounds[0].reads.len(), line.rounds[1].reads.len()), (2, 7, 0));
+    assert!(matches!(&line.rounds[0].reads[3], format::ReadLine::List(_, 3)), "{text}");
 }
 
 #[test]

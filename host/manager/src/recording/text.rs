@@ -4,7 +4,7 @@
 //! copy it for the writer, who copies it again and frees what another thread
 //! allocated, costs a reconcile several times as much.
 
-use std::io::Result;
+use std::io;
 
 use serde::Serialize;
 
@@ -30,8 +30,8 @@ pub(super) struct Reads {
 }
 
 impl Reads {
-    /// With room for what most rounds read.
-    pub(super) fn new() -> Self {
+    /// Nothing yet, with room for what most rounds read.
+    pub(super) fn with_room() -> Self {
         Self { text: Vec::with_capacity(512), long: Vec::new() }
     }
 
@@ -40,7 +40,7 @@ impl Reads {
         resource: u32,
         namespace: &str,
         name: &str,
-        found: &std::result::Result<Option<ObjectRef>, String>,
+        found: &Result<Option<ObjectRef>, String>,
     ) {
         self.put(&match found {
             Ok(found) => ReadText::Get(resource, namespace, name, found.as_ref().map(to_ref)),
@@ -49,11 +49,7 @@ impl Reads {
     }
 
     /// Whether what was found is kept as a long list.
-    pub(super) fn list(
-        &mut self,
-        query: &Query,
-        found: &std::result::Result<Vec<ObjectRef>, String>,
-    ) -> bool {
+    pub(super) fn list(&mut self, query: &Query, found: &Result<Vec<ObjectRef>, String>) -> bool {
         match found {
             Ok(found) if found.len() < SHORT_LIST => self.put(&ReadText::Short(query, Refs(found))),
             Ok(found) => {
@@ -84,11 +80,14 @@ impl Reads {
 
     /// Bytes it takes.
     pub(super) fn size(&self) -> usize {
-        self.text.len() + self.long().map(|long| 128 + size_of_val(long.found.as_slice())).sum::<usize>()
+        self.text.capacity() + self.long().map(|long| 128 + size_of_val(long.found.as_slice())).sum::<usize>()
     }
 
     /// The text, once each long list has its number.
-    pub(super) fn numbered(self, mut number: impl FnMut(Long) -> Result<(Query, u32)>) -> Result<Vec<u8>> {
+    pub(super) fn numbered(
+        self,
+        mut number: impl FnMut(Long) -> io::Result<(Query, u32)>,
+    ) -> io::Result<Vec<u8>> {
         if self.long.is_empty() {
             return Ok(self.text);
         }
@@ -112,24 +111,24 @@ impl Reads {
 }
 
 /// A JSON object, written member by member.
-pub(super) struct Members<'a> {
+struct Members<'a> {
     out: &'a mut Vec<u8>,
     begun: bool,
 }
 
 impl<'a> Members<'a> {
-    pub(super) fn begin(out: &'a mut Vec<u8>) -> Self {
+    fn begin(out: &'a mut Vec<u8>) -> Self {
         out.push(b'{');
         Self { out, begun: false }
     }
 
-    pub(super) fn put(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<()> {
+    fn put(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
         self.name(name);
         Ok(serde_json::to_writer(&mut *self.out, value)?)
     }
 
     /// A member whose value is written by the caller.
-    pub(super) fn name(&mut self, name: &str) -> &mut Vec<u8> {
+    fn name(&mut self, name: &str) -> &mut Vec<u8> {
         if std::mem::replace(&mut self.begun, true) {
             self.out.push(b',');
         }
@@ -139,13 +138,40 @@ impl<'a> Members<'a> {
         self.out
     }
 
-    pub(super) fn end(self) {
+    fn end(self) {
         self.out.push(b'}');
     }
 }
 
-/// What a reconcile began with, as its line has it (`ReconcileLine`).
-pub(super) fn put_asked(line: &mut Members<'_>, module: u32, key: &Key, asked: &Asked) -> Result<()> {
+/// The line of a reconcile (`ReconcileLine`).
+pub(super) fn put_reconcile(
+    out: &mut Vec<u8>,
+    module: u32,
+    key: &Key,
+    asked: &Asked,
+    rounds: &[RoundText],
+) -> io::Result<()> {
+    let mut whole = Members::begin(out);
+    let mut line = Members::begin(whole.name("reconcile"));
+    put_asked(&mut line, module, key, asked)?;
+    let list = line.name("rounds");
+    list.push(b'[');
+    for (at, round) in rounds.iter().enumerate() {
+        if at > 0 {
+            list.push(b',');
+        }
+        round.put(list)?;
+    }
+    list.push(b']');
+    line.end();
+    whole.end();
+    Ok(())
+}
+
+/// What it began with.
+fn put_asked(line: &mut Members<'_>, module: u32, key: &Key, asked: &Asked) -> io::Result<()> {
+    // All of it: what is not named here would be missing from recordings.
+    let Asked { now, seed, state, state_format, results } = asked;
     line.put("module", &module)?;
     let mut members = Members::begin(line.name("key"));
     members.put("source", &key.source)?;
@@ -153,14 +179,14 @@ pub(super) fn put_asked(line: &mut Members<'_>, module: u32, key: &Key, asked: &
     members.put("namespace", &*key.namespace)?;
     members.put("name", &*key.name)?;
     members.end();
-    line.put("now", &asked.now)?;
-    line.put("seed", &asked.seed)?;
-    if let Some(state) = &asked.state {
+    line.put("now", now)?;
+    line.put("seed", seed)?;
+    if let Some(state) = state {
         line.put("state", state)?;
     }
-    line.put("stateFormat", &asked.state_format)?;
-    if !asked.results.is_empty() {
-        line.put("results", &asked.results)?;
+    line.put("stateFormat", state_format)?;
+    if !results.is_empty() {
+        line.put("results", results)?;
     }
     Ok(())
 }
@@ -176,18 +202,20 @@ pub(super) struct RoundText {
 }
 
 impl RoundText {
-    pub(super) fn put(&self, out: &mut Vec<u8>) -> Result<()> {
+    fn put(&self, out: &mut Vec<u8>) -> io::Result<()> {
         let Self { round, redacted, reads, same_numbers } = self;
+        // Its reads were taken out, for their long lists to be numbered.
+        let Round { primary, numbers, resources, answers, reads: _, ended } = round;
         let mut line = Members::begin(out);
-        if let Some(primary) = &round.primary {
+        if let Some(primary) = primary {
             line.put("primary", &to_ref(primary))?;
         }
         if !same_numbers {
-            line.put("numbers", &*round.numbers)?;
+            line.put("numbers", &**numbers)?;
         }
-        line.put("resources", &round.resources)?;
-        if !round.answers.is_empty() {
-            line.put("answers", &round.answers)?;
+        line.put("resources", resources)?;
+        if !answers.is_empty() {
+            line.put("answers", answers)?;
         }
         if !redacted.is_empty() {
             line.put("redacted", redacted)?;
@@ -198,7 +226,7 @@ impl RoundText {
             list.extend_from_slice(reads);
             list.push(b']');
         }
-        line.put("ended", &round.ended)?;
+        line.put("ended", ended)?;
         line.end();
         Ok(())
     }

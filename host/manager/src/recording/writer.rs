@@ -24,17 +24,19 @@ use super::{
     message::{Long, Message, Seen, Taken},
     redact::Sensitive,
     segment::{Hasher, Segment},
-    text::{Members, RoundText, put_asked},
+    text::{RoundText, put_reconcile},
 };
 use crate::contract::{Manifest, Outcome, ResourceInfo};
 
-/// How long at most what was written may wait for that, and at least while more comes. A block for each reconcile
+/// About how long at most what was written may wait for that, and at least while more comes. A block for each reconcile
 /// would cost more than all else.
 const HANDED_OVER: Duration = Duration::from_millis(50);
 /// How long the writer sleeps before it looks for more, and how long what comes alone waits.
 const LOOKED_AGAIN: Duration = Duration::from_millis(10);
-/// After how many messages in a row it looks at the clock.
+/// After how many messages in a row it looks at the clock, unless one is large.
 const CLOCK: u32 = 16;
+/// Bytes from which on a message is large.
+const LARGE: usize = 64 << 10;
 /// Lists of resources that are kept, since reconciles under way may name them.
 const KEPT_LISTS: usize = 16;
 /// How long after trouble with the disk the next file is tried.
@@ -103,7 +105,7 @@ impl Writer {
                         self.take(message);
                         self.shared.pending.fetch_sub(size, Ordering::AcqRel);
                         taken += 1;
-                        if taken % CLOCK != 0 {
+                        if taken % CLOCK != 0 && size < LARGE {
                             continue;
                         }
                     }
@@ -321,23 +323,7 @@ impl Writer {
             }
             lines.push(RoundText { round, redacted, reads, same_numbers: same });
         }
-        segment.put(|text| {
-            let mut whole = Members::begin(text);
-            let mut line = Members::begin(whole.name("reconcile"));
-            put_asked(&mut line, module, &key, &asked)?;
-            let list = line.name("rounds");
-            list.push(b'[');
-            for (at, round) in lines.iter().enumerate() {
-                if at > 0 {
-                    list.push(b',');
-                }
-                round.put(list)?;
-            }
-            list.push(b']');
-            line.end();
-            whole.end();
-            Ok(())
-        })?;
+        segment.put(|text| put_reconcile(text, module, &key, &asked, &lines))?;
         self.shared.counters.reconciles.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

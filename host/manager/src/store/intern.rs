@@ -3,15 +3,19 @@
 //! Invariant: an entry lives as long as an object uses it; what nobody uses any
 //! more is swept out whenever the table has doubled.
 
-use std::{borrow::Borrow, collections::HashSet, hash::Hash, sync::Arc};
+use std::{
+    borrow::Borrow,
+    collections::HashSet,
+    hash::{BuildHasherDefault, DefaultHasher, Hash},
+    sync::Arc,
+};
 
 use parking_lot::Mutex;
 
 use super::object::{Labels, Owners};
 
-/// Hashes alike in each run, so that a simulation can be repeated. Some hashes stand
-/// for what they are of, so it is the one whose bits all count.
-pub(super) type Hasher = foldhash::quality::FixedState;
+/// Hashes alike in each run, so that a simulation can be repeated.
+pub(super) type Hasher = BuildHasherDefault<DefaultHasher>;
 
 /// The shared values of a store.
 #[derive(Default)]

@@ -3,8 +3,9 @@
 //! In: what a key's last reconcile read. Out: the keys that a change touches.
 //! A read becomes one *point* (a name, an index value, a label pair, a
 //! namespace), a change has the points of its old and of its new state, and
-//! where they meet a key is woken. Points are kept as hashes: a collision would
-//! wake one key too many, never one too few.
+//! where they meet a key is woken. Points are kept as hashes of 64 bits: a
+//! collision wakes one key too many. So are the selectors that a key has at one
+//! point: were two alike, it would miss what only the second selects.
 
 use std::{
     collections::HashMap,

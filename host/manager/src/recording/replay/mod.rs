@@ -26,6 +26,7 @@ use crate::{
         SyncState, WireKey,
     },
     engine::{Fault, LogSink, Module},
+    manager::options::as_handed,
     registry::is_wildcard,
 };
 use fields::Fields;
@@ -270,9 +271,10 @@ fn request(manifest: &Manifest, recorded: &Recorded, lacks: &mut Lacks) -> Optio
 
 fn options(manifest: &Manifest, recorded: &Recorded) -> Vec<String> {
     let then = &recorded.module.manifest.options;
+    // Older hosts recorded decimals as they were given.
     let value = |name: &str| {
         let at = then.iter().position(|option| option.name == name)?;
-        recorded.module.options.get(at).cloned()
+        recorded.module.options.get(at).map(|value| as_handed(then[at].kind, value.clone()))
     };
     let default = |kind: OptionKind, default: &String| match kind {
         OptionKind::File => String::new(),
