@@ -353,27 +353,3 @@ fn show(resource: &GroupResource) -> String {
         format!("{}/{}/{}", resource.group, resource.version, resource.resource)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn defaults_are_written_as_modules_are_given_them() {
-        for (kind, default, good) in [
-            (OptionKind::Decimal, "0.5", true),
-            (OptionKind::Decimal, "1", true),
-            (OptionKind::Decimal, "-2e3", true),
-            (OptionKind::Decimal, ".5", false),
-            (OptionKind::Decimal, "+1", false),
-            (OptionKind::Decimal, "NaN", false),
-            (OptionKind::Boolean, "true", true),
-            (OptionKind::Boolean, "T", false),
-            (OptionKind::Integer, "-3", true),
-            (OptionKind::Duration, "1m30s", true),
-            (OptionKind::Duration, "90", false),
-        ] {
-            assert_eq!(check_option(kind, default).is_ok(), good, "{kind:?} {default:?}");
-        }
-    }
-}
