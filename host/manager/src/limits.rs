@@ -74,6 +74,9 @@ pub enum LimitKind {
     StateBytes,
 }
 
+/// The least that memory can be limited to.
+const LEAST_MEMORY: u64 = 2 << 20;
+
 impl LimitKind {
     /// All kinds, in the order of [`LimitHits`].
     pub const ALL: [Self; 7] = [
@@ -223,8 +226,14 @@ impl FromStr for LimitRule {
                 value.parse().map_err(|_| format!("{value:?} is no whole number"))?
             }
         };
-        if value == 0 && matches!(kind, LimitKind::Deadline | LimitKind::Memory) {
-            return Err(format!("a {} of 0 would let no controller run", kind.name()));
+        if value == 0 && kind == LimitKind::Deadline {
+            return Err("a deadline of 0 would let no controller run".to_owned());
+        }
+        if value < LEAST_MEMORY && kind == LimitKind::Memory {
+            return Err(format!(
+                "a memory of {value} bytes would let no controller run, whose stack alone takes most of a \
+                 megabyte: give at least {LEAST_MEMORY} (2Mi)"
+            ));
         }
         Ok(Self { controller: controller.map(str::to_owned), kind, value })
     }

@@ -1,8 +1,14 @@
 //! `coxswain cluster`, and what `demo` shares with it.
 
-use std::{net::IpAddr, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    fs::{File, TryLockError},
+    net::IpAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use coxswain_localcluster::{
     AuthorizationMode, Cluster, ClusterConfig, InProcess,
     nodes::{Nodes, NodesConfig},
@@ -73,6 +79,26 @@ pub struct Running {
     cancel: CancellationToken,
     /// Goes with the cluster.
     _temporary: Option<tempfile::TempDir>,
+    /// Keeps others out of the directory.
+    _lock: File,
+}
+
+/// Takes a directory for one cluster: another that was given the same would put its
+/// kubeconfig in the place of ours.
+fn take(dir: &Path) -> anyhow::Result<File> {
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let path = dir.join("lock");
+    let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => bail!(
+            "another cluster runs in {}: stop it, or give this one a directory of its own with --dir",
+            dir.display()
+        ),
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock {}", path.display()))
+        }
+    }
 }
 
 impl ClusterArgs {
@@ -87,6 +113,7 @@ impl ClusterArgs {
                 (made.path().to_owned(), Some(made))
             }
         };
+        let lock = take(&dir)?;
         let config = ClusterConfig {
             address: self.bind,
             port: self.port,
@@ -109,7 +136,7 @@ impl ClusterArgs {
             .add_count("node-", self.nodes)
             .await
             .map_err(|status| anyhow::anyhow!("the simulated nodes did not come up: {}", status.message))?;
-        Ok(Running { cluster, cancel, _temporary: temporary })
+        Ok(Running { cluster, cancel, _temporary: temporary, _lock: lock })
     }
 }
 

@@ -12,7 +12,7 @@ const LEAST: u64 = 1 << 20;
 pub struct OversightArgs {
     /// Record into this directory what controllers are asked, read and decide;
     /// `coxswain replay` runs it again.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = parse_dir)]
     record: Option<PathBuf>,
     /// Bytes that recordings in the directory may take; the oldest go first.
     #[arg(long, value_name = "BYTES", default_value = "256Mi", value_parser = parse_bytes, requires = "record")]
@@ -24,6 +24,10 @@ pub struct OversightArgs {
     /// changes.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+}
+
+fn parse_dir(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() { Err("expected a directory".to_owned()) } else { Ok(text.into()) }
 }
 
 impl OversightArgs {

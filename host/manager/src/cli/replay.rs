@@ -76,14 +76,19 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     }
     Ok(ExitCode::from(match &report {
         report if report.different > 0 => DIFFERENT,
-        report if report.incomplete > 0 => INCOMPLETE,
+        report if report.incomplete > 0 || !report.damaged.is_empty() => INCOMPLETE,
         _ => SAME,
     }))
 }
 
+/// Enough of a hash to tell builds apart.
+fn short(hash: &str) -> &str {
+    hash.get(..12).unwrap_or(hash)
+}
+
 fn print_text(report: &Report) {
     for one in &report.differences {
-        say!("{} at {} decided otherwise:", one.key, one.at);
+        say!("{} at {} decided otherwise than {}:", one.key, one.at, short(&one.recorded));
         say!("{}", one.diff.trim_end());
         say!("");
     }
@@ -113,7 +118,14 @@ fn print_text(report: &Report) {
     if report.dropped > 0 {
         say!("{} reconciles were not recorded, because the disk was too slow or full", report.dropped);
     }
+    if report.recorded.len() > 1 {
+        let all: Vec<_> = report.recorded.iter().map(|hash| short(hash)).collect();
+        say!("recorded of {} builds: {}; replayed with {}", all.len(), all.join(", "), short(&report.hash));
+    }
     for cut in &report.cut {
-        say!("has no end, since it is being written or its process was killed: {cut}");
+        say!("note: a file has no end, since it is being written or its process was killed: {cut}");
+    }
+    for damaged in &report.damaged {
+        say!("a file is damaged, and what stands behind that is lost: {damaged}");
     }
 }

@@ -47,6 +47,9 @@ fn what_is_no_limit_says_what_one_looks_like() {
     assert!(refusal(".lookups=1").contains("CONTROLLER"));
     assert_eq!(refusal("deadline=5"), "\"5\" is no duration such as 500ms, 5s or 1m30s");
     assert_eq!(refusal("deadline=-5s"), "\"-5s\" is no duration such as 500ms, 5s or 1m30s");
+    for little in ["memory=0", "memory=1", "job.memory=1Mi"] {
+        assert!(refusal(little).contains("give at least 2097152 (2Mi)"), "{}", refusal(little));
+    }
     assert_eq!(refusal("memory=lots"), "\"lots\" is no number of bytes such as 65536, 64Ki or 256Mi");
     assert_eq!(
         refusal("memory=99999999999Gi"),

@@ -178,7 +178,7 @@ impl Manager {
     fn load_instead(self: &Arc<Self>, path: PathBuf, record: RolledBack) {
         tracing::warn!(
             file = %path.display(), hash = short(&record.refused), reason = record.reason, since = %record.at,
-            "this content was rolled back before the restart and stays refused; {} is loaded in its place",
+            "this content was rolled back earlier and stays refused; {} is loaded in its place",
             short(&record.runs)
         );
         {

@@ -7,7 +7,7 @@
 use std::{
     collections::HashMap,
     fs::File,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, ErrorKind},
     ops::ControlFlow,
     path::{Path, PathBuf},
     sync::Arc,
@@ -121,8 +121,10 @@ pub struct Recorded {
 /// What was found in a recording besides reconciles.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// Files that were cut off or are damaged, and after how many lines.
+    /// Files that were cut off, and after how many lines.
     pub cut: Vec<(PathBuf, u64)>,
+    /// Files that are damaged, and after how many lines. What stands behind is lost.
+    pub damaged: Vec<(PathBuf, u64)>,
     /// Reconciles that were not recorded.
     pub dropped: u64,
     /// Whether anything may have been left out.
@@ -187,7 +189,8 @@ fn each_of(
     let (mut told, mut text, mut lines) = (Told::default(), Vec::new(), 0);
     loop {
         text.clear();
-        let whole = matches!(reader.read_until(b'\n', &mut text), Ok(n) if n > 0) && text.ends_with(b"\n");
+        let read = reader.read_until(b'\n', &mut text);
+        let whole = matches!(read, Ok(n) if n > 0) && text.ends_with(b"\n");
         if !whole && text.is_empty() && lines > 0 && reader.fill_buf().is_ok_and(<[u8]>::is_empty) {
             return Ok(ControlFlow::Continue(()));
         }
@@ -209,7 +212,10 @@ fn each_of(
             }
             (Some(line), _) => line,
             (None, _) => {
-                facts.cut.push((path.to_owned(), lines));
+                // A file that is being written, or whose process was killed, ends within a line or a block.
+                let ends = read.as_ref().map_or_else(|e| e.kind() == ErrorKind::UnexpectedEof, |_| !whole);
+                let of = if ends { &mut facts.cut } else { &mut facts.damaged };
+                of.push((path.to_owned(), lines));
                 return Ok(ControlFlow::Continue(()));
             }
         };

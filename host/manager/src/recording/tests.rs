@@ -314,6 +314,28 @@ fn a_cut_anywhere_costs_what_stood_behind_it() {
 }
 
 #[test]
+fn damage_is_no_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = start(dir.path(), 64 << 20);
+    for n in 0..200 {
+        reconcile(&writer, &n.to_string(), vec![object(n, 1)], 100);
+    }
+    writer.finish();
+    let file = files::list(dir.path()).unwrap().remove(0);
+    let whole = std::fs::read(&file).unwrap();
+    // Past the header, which a file is not read without.
+    for at in (whole.len() / 2..whole.len() - 1).step_by(97) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x55;
+        std::fs::write(&file, &bytes).unwrap();
+        let facts = Recording::open(&file).unwrap().each(|_| true, |_| ControlFlow::Continue(())).unwrap();
+        assert_eq!(facts.damaged.len() + facts.cut.len(), 1, "{at}");
+        // Only what says how much is to come can look like a cut.
+        assert!(facts.damaged.len() == 1 || at > whole.len() - 16, "{at} of {}", whole.len());
+    }
+}
+
+#[test]
 fn what_is_no_recording_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let said = |path: &Path| match Recording::open(path) {

@@ -10,7 +10,7 @@ mod fields;
 mod show;
 mod snapshot;
 
-use std::{collections::BTreeSet, ops::ControlFlow, sync::Arc};
+use std::{collections::BTreeSet, ops::ControlFlow, path::PathBuf, sync::Arc};
 
 use serde::Serialize;
 
@@ -68,6 +68,8 @@ pub struct Report {
     pub dropped: u64,
     /// Files that were cut off.
     pub cut: Vec<String>,
+    /// Files that are damaged; what stands behind the damage is lost.
+    pub damaged: Vec<String>,
     /// The first differences.
     pub differences: Vec<Difference>,
     /// The first gaps.
@@ -121,8 +123,11 @@ pub fn replay(recording: &Recording, module: &Module, options: &ReplayOptions) -
     )?;
     let mut report = replayer.report;
     report.dropped = facts.dropped;
-    report.cut =
-        facts.cut.iter().map(|(path, lines)| format!("{} after line {lines}", path.display())).collect();
+    let places = |files: &[(PathBuf, u64)]| {
+        files.iter().map(|(path, lines)| format!("{} after line {lines}", path.display())).collect()
+    };
+    report.cut = places(&facts.cut);
+    report.damaged = places(&facts.damaged);
     Ok(report)
 }
 
