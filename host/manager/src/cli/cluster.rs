@@ -170,3 +170,19 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         Ok(ExitCode::SUCCESS)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_for_one_cluster_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().join("made");
+        let first = take(&dir).unwrap();
+        let refused = take(&dir).unwrap_err().to_string();
+        assert!(refused.starts_with("another cluster runs in ") && refused.contains("--dir"), "{refused}");
+        drop(first);
+        take(&dir).unwrap();
+    }
+}
