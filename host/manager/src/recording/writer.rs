@@ -31,8 +31,9 @@ use crate::contract::{Manifest, Outcome, ResourceInfo};
 /// About how long at most what was written may wait for that, and at least while more comes. A block for each reconcile
 /// would cost more than all else.
 const HANDED_OVER: Duration = Duration::from_millis(50);
-/// How long the writer sleeps before it looks for more, and how long what comes alone waits.
-const LOOKED_AGAIN: Duration = Duration::from_millis(10);
+/// How long the writer sleeps before it looks for more, and how long what comes alone waits. The longer, the more
+/// memory is on its way from those who record, and the less of it is in their processors' caches.
+const LOOKED_AGAIN: Duration = Duration::from_millis(2);
 /// After how many messages in a row it looks at the clock, unless one is large.
 const CLOCK: u32 = 16;
 /// Bytes from which on a message is large.
