@@ -27,20 +27,20 @@ pub fn declare(declaration: Declaration) -> Declaration {
             &per_sync,
             "[ALPHA] Number of addresses skipped on each Endpoints sync due to being invalid or exceeding MaxEndpointsPerSubset",
         )
-    .histogram(
-        SECONDS,
-        &[],
-        &buckets::exponential(0.001, 2.0, 15),
-        "[ALPHA] Duration of syncEndpoints() in seconds",
-    )
-    .gauge(DESIRED, &[], "[ALPHA] Number of endpoints desired")
-    .gauge(SLICES, &[], "[ALPHA] Number of EndpointSlices")
-    .gauge(
-        DESIRED_SLICES,
-        &[],
-        "[ALPHA] Number of EndpointSlices that would exist with perfect endpoint allocation",
-    )
-    .counter(CHANGES, &["operation"], "[ALPHA] Number of EndpointSlice changes")
+        .histogram(
+            SECONDS,
+            &[],
+            &buckets::exponential(0.001, 2.0, 15),
+            "[ALPHA] Duration of syncEndpoints() in seconds",
+        )
+        .gauge(DESIRED, &[], "[ALPHA] Number of endpoints desired")
+        .gauge(SLICES, &[], "[ALPHA] Number of EndpointSlices")
+        .gauge(
+            DESIRED_SLICES,
+            &[],
+            "[ALPHA] Number of EndpointSlices that would exist with perfect endpoint allocation",
+        )
+        .counter(CHANGES, &["operation"], "[ALPHA] Number of EndpointSlice changes")
 }
 
 /// Measures a sync, and what it writes.

@@ -5,6 +5,7 @@
 
 use crate::meta::StringMap;
 use crate::read::FromJson;
+use crate::selector::has_all;
 
 /// Terms, one of which must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, FromJson)]
@@ -43,8 +44,7 @@ pub const NAME_FIELD: &str = "metadata.name";
 /// node selector and required affinity may run on. A term that makes no sense
 /// matches no node.
 pub fn allows(selector: &StringMap, required: Option<&NodeSelector>, name: &str, labels: &StringMap) -> bool {
-    selector.iter().all(|(key, value)| labels.get(key) == Some(value))
-        && required.is_none_or(|required| required.matches(name, labels))
+    has_all(labels, selector) && required.is_none_or(|required| required.matches(name, labels))
 }
 
 impl NodeSelector {

@@ -152,7 +152,7 @@ impl Selector {
     }
 }
 
-/// Whether labels have all of these values.
+/// Whether labels have all of these values: what a plain selector asks for.
 pub fn has_all(labels: &StringMap, wanted: &StringMap) -> bool {
     wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
 }

@@ -92,9 +92,9 @@ impl Sort {
         }
     }
 
-    /// What a guest should stay below, in bytes. An example has no goal: it is
+    /// What a guest may have at most, in bytes. An example has no limit: it is
     /// there to be read.
-    fn size_goal(self) -> Option<usize> {
+    fn size_limit(self) -> Option<usize> {
         match self {
             Self::Controller | Self::Test => Some(SIZE_LIMIT),
             Self::Example => None,
@@ -135,7 +135,7 @@ pub fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     for guest in &guests {
         let out_dir = metadata.target_directory.join(guest.sort.directory());
         let core = core_dir.join(format!("{}.wasm", guest.core_name));
-        match componentize(&core, &out_dir.join(format!("{}.wasm", guest.name)), guest.sort.size_goal()) {
+        match componentize(&core, &out_dir.join(format!("{}.wasm", guest.name)), guest.sort.size_limit()) {
             Ok((report, size)) => {
                 println!("{report}");
                 if arguments.check_sizes && guest.sort == Sort::Controller {
@@ -153,8 +153,8 @@ pub fn run(arguments: &Arguments, root: &Path) -> Result<()> {
 /// in a variable, cargo heeds that alone, so ours join them there; else they join
 /// what files of configuration have for this target.
 fn tell_compiler(cargo: &mut Command, sources: &[PathBuf], variable: impl Fn(&str) -> Option<String>) {
-    // A panic names a file of a dependency, which must not depend on whose machine it is: a module of the same
-    // source is then the same, and so is its hash.
+    // A panic names a file of a dependency, which must not depend on whose home it is in: a module of the same
+    // source and library is then the same, and so is its hash.
     let remapped = sources.iter().map(|dir| format!("--remap-path-prefix={}=", dir.display()));
     let mut flags: Vec<_> = SMALL.into_iter().map(str::to_owned).chain(remapped).collect();
     let users: Vec<_> = match (variable("CARGO_ENCODED_RUSTFLAGS"), variable("RUSTFLAGS")) {
@@ -197,7 +197,8 @@ fn too_large(name: &str, size: usize) -> Option<String> {
         format!(
             "{name}: {} KiB, above the limit of {} KiB for a controller. Each is compiled on the user's machine, \
              so size is time to the first reconcile: host/docs/adr/0014-small-guests.md says what makes guests \
-             large, and how to find it. (The limit is for the profile `guest` as the workspace has it, and what xtask adds to it.)",
+             large, and how to find it. (The limit is for the profile `guest` as the workspace has it, with what \
+             xtask adds to it.)",
             size.div_ceil(1024),
             SIZE_LIMIT / 1024
         )
@@ -205,7 +206,7 @@ fn too_large(name: &str, size: usize) -> Option<String> {
 }
 
 /// Turns a core module into a component. Says what became of it, and its size.
-fn componentize(core: &Path, component: &Path, size_goal: Option<usize>) -> Result<(String, usize)> {
+fn componentize(core: &Path, component: &Path, size_limit: Option<usize>) -> Result<(String, usize)> {
     let module = fs::read(core).with_context(|| format!("reading {}", core.display()))?;
     let bytes = ComponentEncoder::default()
         .validate(true)
@@ -214,8 +215,8 @@ fn componentize(core: &Path, component: &Path, size_goal: Option<usize>) -> Resu
         .encode()
         .context("it cannot be made a component")?;
     let name = component.file_name().unwrap_or_default().to_string_lossy();
-    let note = match size_goal {
-        Some(goal) if bytes.len() > goal => format!(", above the goal of {} KiB", goal / 1024),
+    let note = match size_limit {
+        Some(limit) if bytes.len() > limit => format!(", above the limit of {} KiB", limit / 1024),
         _ => String::new(),
     };
     let report = format!("{name}: {} KiB{note}", bytes.len().div_ceil(1024));
@@ -395,10 +396,10 @@ mod tests {
         assert!(!dir.join("out.wasm").exists());
         // A core module with nothing in it makes a component with nothing in it.
         fs::write(&core, b"\0asm\x01\0\0\0").unwrap();
-        let component = |goal| componentize(&core, &dir.join("sub/out.wasm"), goal).unwrap().0;
+        let component = |limit| componentize(&core, &dir.join("sub/out.wasm"), limit).unwrap().0;
         assert_eq!(component(None), "out.wasm: 1 KiB");
         assert_eq!(component(Some(1024)), "out.wasm: 1 KiB, unchanged");
-        assert_eq!(component(Some(0)), "out.wasm: 1 KiB, above the goal of 0 KiB, unchanged");
+        assert_eq!(component(Some(0)), "out.wasm: 1 KiB, above the limit of 0 KiB, unchanged");
         assert_eq!(fs::read_dir(dir.join("sub")).unwrap().count(), 1, "nothing is left behind");
         fs::remove_dir_all(&dir).unwrap();
     }

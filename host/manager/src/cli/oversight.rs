@@ -27,7 +27,10 @@ pub struct OversightArgs {
 }
 
 fn parse_dir(text: &str) -> Result<PathBuf, String> {
-    if text.is_empty() { Err("expected a directory".to_owned()) } else { Ok(text.into()) }
+    match text {
+        "" => Err("expected a directory; to record nothing, leave the flag out".to_owned()),
+        dir => Ok(dir.into()),
+    }
 }
 
 impl OversightArgs {
@@ -64,6 +67,12 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_name_is_no_directory() {
+        assert_eq!(parse_dir("a b"), Ok(PathBuf::from("a b")));
+        assert!(parse_dir("").unwrap_err().contains("leave the flag out"));
+    }
 
     #[test]
     fn sizes_have_units() {

@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, bail};
 use coxswain::{
-    engine::{Engine, EngineConfig},
+    engine::{Engine, EngineConfig, short},
     recording::{
         Recording,
         replay::{self, ReplayOptions, Report},
@@ -74,16 +74,15 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     } else {
         print_text(&report);
     }
-    Ok(ExitCode::from(match &report {
+    Ok(ExitCode::from(code(&report)))
+}
+
+fn code(report: &Report) -> u8 {
+    match report {
         report if report.different > 0 => DIFFERENT,
         report if report.incomplete > 0 || !report.damaged.is_empty() => INCOMPLETE,
         _ => SAME,
-    }))
-}
-
-/// Enough of a hash to tell builds apart.
-fn short(hash: &str) -> &str {
-    hash.get(..12).unwrap_or(hash)
+    }
 }
 
 fn print_text(report: &Report) {
@@ -127,5 +126,24 @@ fn print_text(report: &Report) {
     }
     for damaged in &report.damaged {
         say!("a file is damaged, and what stands behind that is lost: {damaged}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_leaves_it_open_whether_all_is_the_same() {
+        let damaged = vec!["a file after line 3".to_owned()];
+        for (report, wanted) in [
+            (Report { same: 1, ..Report::default() }, SAME),
+            (Report { same: 1, cut: damaged.clone(), ..Report::default() }, SAME),
+            (Report { same: 1, incomplete: 1, ..Report::default() }, INCOMPLETE),
+            (Report { same: 1, damaged: damaged.clone(), ..Report::default() }, INCOMPLETE),
+            (Report { different: 1, incomplete: 1, damaged, ..Report::default() }, DIFFERENT),
+        ] {
+            assert_eq!(code(&report), wanted, "{report:?}");
+        }
     }
 }

@@ -14,7 +14,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{Controller, Loaded};
-use crate::key::{Cause, Key, Wake};
+use crate::{
+    engine::short,
+    key::{Cause, Key, Wake},
+};
 
 /// A version with a share of the keys.
 pub struct Canary {
@@ -47,7 +50,7 @@ pub struct CanaryStatus {
 impl CanaryStatus {
     /// One line, for people.
     pub fn summary(&self) -> String {
-        let hash = self.hash.get(..12).unwrap_or(&self.hash);
+        let hash = short(&self.hash);
         format!(
             "{} ({hash}): has {}% of the keys and {} reconciles, goes live at {:.0}",
             self.version, self.percent, self.reconciles, self.until

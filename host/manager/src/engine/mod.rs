@@ -223,6 +223,11 @@ fn link(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<HostState>> {
     Ok(linker)
 }
 
+/// The first digits of a module's hash, for people.
+pub fn short(hash: &str) -> &str {
+    hash.get(..12).unwrap_or(hash)
+}
+
 /// An error and its causes, in one line.
 fn one_line(error: &wasmtime::Error) -> String {
     format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")

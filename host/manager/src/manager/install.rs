@@ -23,7 +23,7 @@ use crate::{
     contract::LookupRule,
     controller::{Controller, Loaded, Probation},
     credentials,
-    engine::{LoadError, LoadStep, Module},
+    engine::{LoadError, LoadStep, Module, short},
     executor::{Executor, ExecutorConfig, SharedCache},
     key::Wake,
     queue::Queue,
@@ -427,9 +427,4 @@ impl Manager {
             }
         }
     }
-}
-
-/// The first digits of a hash, for people.
-pub(super) fn short(hash: &str) -> &str {
-    hash.get(..12).unwrap_or(hash)
 }

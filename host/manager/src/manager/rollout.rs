@@ -13,16 +13,10 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::{
-    Manager, Running,
-    install::{Work, short},
-    options,
-    rollbacks::RolledBack,
-    stage::Stage,
-};
+use super::{Manager, Running, install::Work, options, rollbacks::RolledBack, stage::Stage};
 use crate::{
     controller::{Controller, Loaded},
-    engine::Module,
+    engine::{Module, short},
     queue::Queue,
     telemetry::GuestLog,
 };

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     controller::ControllerStatus,
     election::{LeaseStatus, Role},
+    engine::short,
     recording::RecordStatus,
 };
 
@@ -120,7 +121,7 @@ impl Status {
             ("FILE", Align::Left),
         ]);
         for c in &self.controllers {
-            let hash = c.hash.get(..12).unwrap_or(&c.hash);
+            let hash = short(&c.hash);
             let figures = [c.queue_length as u64, c.reconciles, c.faults, c.writes].map(|n| n.to_string());
             let [queue, reconciles, faults, writes] = figures;
             table.row([
@@ -150,7 +151,7 @@ impl Status {
                 let _ = writeln!(text, "    slowed: {slowed}");
             }
             for shadow in &c.shadows {
-                let hash = shadow.hash.get(..12).unwrap_or(&shadow.hash);
+                let hash = short(&shadow.hash);
                 let _ = writeln!(text, "    shadow {} ({hash}): {}", shadow.version, shadow.summary());
                 if let Some(reason) = &shadow.ended {
                     let _ = writeln!(text, "        not asked any more: {reason}");
@@ -205,7 +206,7 @@ impl Status {
             );
         }
         for module in self.modules.iter().filter(|module| !module.stage.is_settled()) {
-            let hash = module.hash.get(..12).unwrap_or(&module.hash);
+            let hash = short(&module.hash);
             let _ = writeln!(
                 text,
                 "\n{}: {} ({hash}), since {:.0}",

@@ -1,9 +1,10 @@
 //! Taking notes while a controller reconciles.
 //!
 //! In: what an observer is told. Out: messages for the writer. Everything here
-//! happens on the reconcile's own time, so reads are written down at once, which
-//! is cheaper than to copy them, and the rest is left to the writer. Invariants: the content of an object is sent before
-//! any reconcile that saw it; nothing here waits for the writer.
+//! happens on the reconcile's own time: reads are written down at once, which is
+//! cheaper than to copy them, and the rest is left to the writer. Invariants: the
+//! content of an object is sent before any reconcile that saw it; nothing here
+//! waits for the writer.
 
 use std::{
     any::Any,

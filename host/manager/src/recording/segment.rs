@@ -29,9 +29,6 @@ const BATCH: usize = 256 << 10;
 /// Refs of lists that are remembered for later ones to refer to.
 const LIST_REFS: usize = 1 << 20;
 
-/// For tables whose keys are numbers of ours.
-pub(super) type Hasher = foldhash::fast::FixedState;
-
 /// Hands over what it writes, and counts it.
 struct Counted {
     file: File,
@@ -59,9 +56,9 @@ pub(super) struct Segment {
     unflushed: usize,
     /// The line being written; its room serves for the next one.
     text: Vec<u8>,
-    modules: HashSet<u32, Hasher>,
-    pub(super) resources: HashSet<u32, Hasher>,
-    pub(super) numbers: HashMap<u32, Arc<[u32]>, Hasher>,
+    modules: HashSet<u32>,
+    pub(super) resources: HashSet<u32>,
+    pub(super) numbers: HashMap<u32, Arc<[u32]>>,
     lists: HashMap<(u32, String), (u32, Vec<ObjectRef>)>,
     list_refs: usize,
     last_list: u32,
@@ -80,9 +77,9 @@ impl Segment {
             bytes,
             unflushed: 0,
             text: Vec::new(),
-            modules: HashSet::default(),
-            resources: HashSet::default(),
-            numbers: HashMap::default(),
+            modules: HashSet::new(),
+            resources: HashSet::new(),
+            numbers: HashMap::new(),
             lists: HashMap::new(),
             list_refs: 0,
             last_list: 0,

@@ -10,8 +10,8 @@ use super::{
 use crate::{
     clock::SystemClock,
     contract::{
-        ActionOutcome, ActionResult, Answer, ClientLimits, IndexMatch, Manifest, ObjectRef, Outcome, Plan,
-        Query, ResourceSet, StateChange, Timestamp,
+        ActionOutcome, ActionResult, Answer, ClientLimits, IndexMatch, Manifest, ObjectRef, OptionKind,
+        OptionSpec, Outcome, Plan, Query, ResourceSet, StateChange, Timestamp,
     },
     key::Key,
 };
@@ -61,6 +61,16 @@ fn query() -> Query {
     }
 }
 
+fn asked(results: Vec<ActionResult>) -> Asked {
+    Asked {
+        now: Timestamp { seconds: 7, millis: 8 },
+        seed: (1, 2),
+        state: Some("s".into()),
+        state_format: 1,
+        results,
+    }
+}
+
 /// A reconcile of key `n/NAME` that listed these.
 fn reconcile(writer: &RecordingWriter, name: &str, listed: Vec<ObjectRef>, padding: usize) {
     let file = writer.shared.file.load(Ordering::Acquire);
@@ -87,13 +97,7 @@ fn reconcile(writer: &RecordingWriter, name: &str, listed: Vec<ObjectRef>, paddi
         file,
         module: 1,
         key: Key { source: 0, resource: 1, namespace: "n".into(), name: name.into() },
-        asked: Asked {
-            now: Timestamp { seconds: 7, millis: 8 },
-            seed: (1, 2),
-            state: Some("s".into()),
-            state_format: 1,
-            results: vec![],
-        },
+        asked: asked(vec![]),
         rounds: vec![Round {
             primary,
             numbers: [1, 0].into(),
@@ -216,16 +220,10 @@ fn every_member_of_a_line_is_written() {
         same_numbers: false,
     };
     let rounds = [told(Some(format::Ended::Deadline), reads), told(None, Vec::new())];
-    let asked = Asked {
-        now: Timestamp { seconds: 7, millis: 8 },
-        seed: (1, 2),
-        state: Some("s".into()),
-        state_format: 1,
-        results: vec![ActionResult { tag: "t".into(), result: ActionOutcome::Skipped }],
-    };
+    let begun = asked(vec![ActionResult { tag: "t".into(), result: ActionOutcome::Skipped }]);
     let key = Key { source: 1, resource: 2, namespace: "n".into(), name: "x".into() };
     let mut text = Vec::new();
-    put_reconcile(&mut text, 9, &key, &asked, &rounds).unwrap();
+    put_reconcile(&mut text, 9, &key, &begun, &rounds).unwrap();
     let text = String::from_utf8(text).unwrap();
     let line: format::Line = serde_json::from_str(&text).unwrap();
     assert_eq!(serde_json::to_string(&line).unwrap(), text);
@@ -311,6 +309,29 @@ fn a_cut_anywhere_costs_what_stood_behind_it() {
         last = count;
     }
     assert_eq!(last, 20, "the end of the stream holds no reconcile");
+}
+
+#[test]
+fn decimals_are_replayed_as_modules_are_given_them_now() {
+    let option = |name: &str, default: &str| OptionSpec {
+        name: name.into(),
+        kind: OptionKind::Decimal,
+        default: default.into(),
+        help: String::new(),
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let writer = start(dir.path(), 64 << 20);
+    let options = vec![option("share", "0.1")];
+    writer.shared.send(Message::Module {
+        module: 1,
+        hash: "abc".into(),
+        manifest: Arc::new(Manifest { options, ..manifest() }),
+        options: vec!["+.5".into()],
+    });
+    reconcile(&writer, "x", vec![], 0);
+    writer.finish();
+    let later = Manifest { options: vec![option("new", "2"), option("share", "0.1")], ..manifest() };
+    assert_eq!(replay::options(&later, &read(dir.path()).0[0]), ["2", "0.5"]);
 }
 
 #[test]

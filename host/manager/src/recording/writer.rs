@@ -23,21 +23,17 @@ use super::{
     format::{Ended, Line, ModuleLine, ObjectLine, ResourcesLine, to_ref},
     message::{Long, Message, Seen, Taken},
     redact::Sensitive,
-    segment::{Hasher, Segment},
+    segment::Segment,
     text::{RoundText, put_reconcile},
 };
 use crate::contract::{Manifest, Outcome, ResourceInfo};
 
-/// About how long at most what was written may wait for that, and at least while more comes. A block for each reconcile
+/// How long at most what was written may wait for that, and at least while more comes. A block for each reconcile
 /// would cost more than all else.
 const HANDED_OVER: Duration = Duration::from_millis(50);
 /// How long the writer sleeps before it looks for more, and how long what comes alone waits. The longer, the more
 /// memory is on its way from those who record, and the less of it is in their processors' caches.
 const LOOKED_AGAIN: Duration = Duration::from_millis(2);
-/// After how many messages in a row it looks at the clock, unless one is large.
-const CLOCK: u32 = 16;
-/// Bytes from which on a message is large.
-const LARGE: usize = 64 << 10;
 /// Lists of resources that are kept, since reconciles under way may name them.
 const KEPT_LISTS: usize = 16;
 /// How long after trouble with the disk the next file is tried.
@@ -60,7 +56,7 @@ impl ModuleFacts {
 /// The writer.
 pub(super) struct Writer {
     shared: Arc<Shared>,
-    modules: HashMap<u32, ModuleFacts, Hasher>,
+    modules: HashMap<u32, ModuleFacts>,
     resources: BTreeMap<u32, Arc<[ResourceInfo]>>,
     current: Option<Segment>,
     /// The file before, for reconciles that began in its time.
@@ -74,7 +70,7 @@ impl Writer {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            modules: HashMap::default(),
+            modules: HashMap::new(),
             resources: BTreeMap::new(),
             current: None,
             before: None,
@@ -98,17 +94,13 @@ impl Writer {
         let mut handed_over = Instant::now();
         while let Ok(first) = messages.recv() {
             let due = (Instant::now() + LOOKED_AGAIN).max(handed_over + HANDED_OVER);
-            let (mut next, mut taken) = (Some(first), 0u32);
+            let mut next = Some(first);
             let ended = loop {
                 match next.take().map_or_else(|| messages.try_recv(), Ok) {
                     Ok((_, Message::Stop)) | Err(TryRecvError::Disconnected) => break true,
                     Ok((size, message)) => {
                         self.take(message);
                         self.shared.pending.fetch_sub(size, Ordering::AcqRel);
-                        taken += 1;
-                        if taken % CLOCK != 0 && size < LARGE {
-                            continue;
-                        }
                     }
                     Err(TryRecvError::Empty) => {
                         let left = due.saturating_duration_since(Instant::now());

@@ -274,7 +274,7 @@ fn request(manifest: &Manifest, recorded: &Recorded, lacks: &mut Lacks) -> Optio
     })
 }
 
-fn options(manifest: &Manifest, recorded: &Recorded) -> Vec<String> {
+pub(super) fn options(manifest: &Manifest, recorded: &Recorded) -> Vec<String> {
     let then = &recorded.module.manifest.options;
     // Older hosts recorded decimals as they were given.
     let value = |name: &str| {
