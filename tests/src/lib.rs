@@ -8,6 +8,7 @@ pub mod measured;
 pub mod ordered;
 pub mod parity;
 pub mod program;
+pub mod settled;
 
 use std::{
     collections::BTreeMap,

@@ -2,11 +2,20 @@
 
 use std::{
     collections::HashSet,
+    sync::{Arc, atomic::Ordering, mpsc},
     time::{Duration, Instant},
 };
 
+use coxswain::{
+    controller::Canary,
+    engine::{Engine, EngineConfig},
+};
 use coxswain_localcluster::{Target, WatchEvent, rest::options::ListOptions};
-use coxswain_tests::{Bed, deployment, module, rebuilt, text};
+use coxswain_tests::{
+    Bed, deployment, module, rebuilt,
+    settled::{AtWork, CONTROLLER},
+    text,
+};
 
 const CONTROLLERS: &[&str] =
     &["deployment-controller", "replicaset-controller", "garbage-collector-controller"];
@@ -110,4 +119,54 @@ async fn a_hundred_swaps_under_a_scale_up_lose_and_double_nothing() -> anyhow::R
     assert_eq!(deleted, 200, "pods deleted");
     bed.stop().await;
     Ok(())
+}
+
+/// How long it may take; a lock that is waited for in a circle is waited for without an end.
+const ENDS: Duration = Duration::from_secs(60);
+
+#[test]
+fn keys_find_their_version_while_versions_change() -> anyhow::Result<()> {
+    const SWAPS: u32 = 300;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let engine = Engine::new(EngineConfig::default())?;
+    let at_work =
+        runtime.block_on(async { AtWork::start(engine.load(module(CONTROLLER)?).await?, 500, 2).await })?;
+    let (done, swapped) = mpsc::channel();
+    let work = runtime.spawn(async move {
+        let change = async {
+            for n in 0..SWAPS {
+                let next = Arc::new(at_work.version()?);
+                if n % 3 == 0 {
+                    let now = jiff::Timestamp::now();
+                    at_work.controller.start_canary(&Canary::new(next.clone(), 50, now, now));
+                }
+                if n % 6 == 0 {
+                    at_work.controller.end_canary();
+                }
+                at_work.controller.swap(next);
+                tokio::task::yield_now().await;
+            }
+            anyhow::Ok(())
+        };
+        let looked_at = async {
+            for _ in 0..20 {
+                at_work.look_at_all().await?;
+            }
+            anyhow::Ok(())
+        };
+        tokio::try_join!(change, looked_at)?;
+        at_work.look_at_all().await?;
+        let counters = at_work.controller.counters();
+        assert_eq!(counters.swaps.load(Ordering::Relaxed), u64::from(SWAPS));
+        assert!(at_work.controller.canary().is_none());
+        done.send(())?;
+        at_work.stop().await
+    });
+    // Not in the runtime, whose threads may be the ones that wait.
+    let ended = swapped.recv_timeout(ENDS);
+    if ended.is_err() && !work.is_finished() {
+        runtime.shutdown_background();
+        anyhow::bail!("the controller stands still");
+    }
+    runtime.block_on(work)?
 }

@@ -117,24 +117,23 @@ impl Canary {
 impl Controller {
     /// The version that reconciles a key.
     pub(super) fn version_for(&self, key: &Key) -> Arc<Loaded> {
-        let canary = self.canary.read();
-        match canary.as_ref().filter(|canary| in_share(key, canary.percent)) {
+        let versions = self.versions.read();
+        match versions.canary.as_ref().filter(|canary| in_share(key, canary.percent)) {
             Some(canary) => canary.loaded.clone(),
-            None => self.current(),
+            None => versions.current.clone(),
         }
     }
 
     /// Counts a reconcile by a canary.
     pub(super) fn note_canary(&self, loaded: &Arc<Loaded>) {
-        if let Some(canary) = self.canary.read().as_ref().filter(|canary| Arc::ptr_eq(&canary.loaded, loaded))
-        {
+        if let Some(canary) = self.versions.read().canary.as_ref().filter(|canary| canary.is_of(loaded)) {
             canary.reconciles.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// The canary, if there is one.
     pub fn canary(&self) -> Option<Arc<Canary>> {
-        self.canary.read().clone()
+        self.versions.read().canary.clone()
     }
 
     /// Whether a version can share the keys with the one that runs: both number
@@ -147,13 +146,13 @@ impl Controller {
     pub fn start_canary(&self, canary: &Arc<Canary>) {
         canary.loaded.probation.excuse(self.struck.excuses(None));
         canary.loaded.view.adopt(&self.current().view);
-        *self.canary.write() = Some(canary.clone());
+        self.versions.write().canary = Some(canary.clone());
         self.wake_share(canary);
     }
 
     /// Takes the keys back; they are looked at anew by the version that runs.
     pub fn end_canary(&self) {
-        let canary = self.canary.write().take();
+        let canary = self.versions.write().canary.take();
         if let Some(canary) = canary {
             self.current().view.adopt(&canary.loaded.view);
             self.wake_share(&canary);

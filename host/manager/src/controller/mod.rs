@@ -100,12 +100,20 @@ pub struct Counters {
     pub limit_hits: LimitHits,
 }
 
+/// The versions at work. One lock for both: whoever looks a key's version up sees both as they are at one moment, and
+/// waits for nobody who waits for it.
+struct Versions {
+    current: Arc<Loaded>,
+    /// The one that has a share of the keys.
+    canary: Option<Arc<Canary>>,
+}
+
 /// One controller, whichever version of its module is loaded.
 pub struct Controller {
     name: String,
     queue: Arc<Queue>,
     shared: Arc<Shared>,
-    current: RwLock<Arc<Loaded>>,
+    versions: RwLock<Versions>,
     /// Since when that one runs.
     since: Mutex<jiff::Timestamp>,
     records: Mutex<HashMap<Key, Record>>,
@@ -121,7 +129,6 @@ pub struct Controller {
     log: Arc<dyn LogSink>,
     observers: RwLock<Vec<Arc<dyn Observer>>>,
     shadows: RwLock<Vec<Arc<Shadow>>>,
-    canary: RwLock<Option<Arc<Canary>>>,
     leadership: Leadership,
     stop: CancellationToken,
     swapped: Notify,
@@ -153,7 +160,7 @@ impl Controller {
             queue,
             shared,
             since: Mutex::new(loaded.since),
-            current: RwLock::new(Arc::new(loaded)),
+            versions: RwLock::new(Versions { current: Arc::new(loaded), canary: None }),
             records: Mutex::default(),
             permits: Arc::new(Semaphore::new(concurrency.max(1))),
             concurrency: concurrency.max(1),
@@ -167,7 +174,6 @@ impl Controller {
             log,
             observers: RwLock::default(),
             shadows: RwLock::default(),
-            canary: RwLock::default(),
             leadership,
             stop: CancellationToken::new(),
             swapped: Notify::new(),
@@ -186,7 +192,7 @@ impl Controller {
 
     /// The version that runs.
     pub fn current(&self) -> Arc<Loaded> {
-        self.current.read().clone()
+        self.versions.read().current.clone()
     }
 
     /// What it counts.
@@ -218,15 +224,11 @@ impl Controller {
         }
         measure(&self.shared.metrics, &self.queue, &self.meter, &loaded);
         let old = {
-            let mut current = self.current.write();
-            loaded.view.adopt(&current.view);
+            let mut versions = self.versions.write();
+            loaded.view.adopt(&versions.current.view);
             // A canary that gets all keys is none any more.
-            let mut canary = self.canary.write();
-            if canary.as_ref().is_some_and(|canary| canary.is_of(&loaded)) {
-                *canary = None;
-            }
-            drop(canary);
-            std::mem::replace(&mut *current, loaded.clone())
+            versions.canary.take_if(|canary| canary.is_of(&loaded));
+            std::mem::replace(&mut versions.current, loaded.clone())
         };
         *self.since.lock() = self.shared.clock.now();
         self.counters.swaps.fetch_add(1, Ordering::Relaxed);

@@ -142,7 +142,7 @@ impl Controller {
             limit_hits: self.counters.limit_hits.by_name(),
             slowed: loaded.probation.trouble(),
             shadows: self.shadows.read().iter().map(|shadow| shadow.status()).collect(),
-            canary: self.canary.read().as_ref().map(|canary| canary.status()),
+            canary: self.canary().map(|canary| canary.status()),
         }
     }
 
