@@ -238,6 +238,7 @@ impl Controller {
             return self.struck(loaded, key, reason);
         }
         self.fair(loaded, key);
+        let conflict = executed.is_conflict();
         record.change_state(change, loaded.module.manifest());
         record.results = executed.results;
         let moment = Moment {
@@ -259,6 +260,7 @@ impl Controller {
         let finished = Finished {
             failed: executed.failed,
             advanced: executed.advanced,
+            conflict,
             wrote: !executed.done.is_empty(),
             own_writes: executed.primary_version.into_iter().collect(),
             again_in,

@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use super::{
     WriteGate,
     answer::Head,
-    conflict, refused,
+    conflict, is_conflict, refused,
     request::{WriteRequest, segment, type_meta},
     send::{Reply, pause},
     settle::Settled,
@@ -112,8 +112,7 @@ impl Write<'_> {
                     return Ending::Failed(forbidden.unwrap_or(error.failure));
                 }
                 Reply::Refused(error) => {
-                    let quicker =
-                        error.failure.reason == "Conflict" && self.precondition.resource_version.is_none();
+                    let quicker = is_conflict(&error.failure) && self.precondition.resource_version.is_none();
                     if !quicker || attempt >= TRIES {
                         let ending = self.refused(error, lost.is_some()).await;
                         return ended(ending, lost);

@@ -110,6 +110,18 @@ pub struct Executed {
     pub primary_version: Option<u64>,
 }
 
+impl Executed {
+    /// Whether conflicts are all that made it fail: what was read was behind.
+    pub fn is_conflict(&self) -> bool {
+        let conflicts = |outcome: &ActionOutcome| match outcome {
+            ActionOutcome::Failed(failure) => is_conflict(failure),
+            ActionOutcome::Unknown => false,
+            ActionOutcome::Skipped => true,
+        };
+        self.failed && self.invalid.is_none() && self.results.iter().all(|result| conflicts(&result.result))
+    }
+}
+
 /// Carries out what one controller decides.
 pub struct Executor {
     shared: Arc<Shared>,
@@ -229,6 +241,11 @@ impl Executor {
 /// A refusal of the host's own: no request was sent.
 pub(crate) fn refused(reason: &str, message: impl Into<String>) -> Failure {
     Failure { status: 0, reason: reason.to_owned(), message: message.into(), causes: Vec::new() }
+}
+
+/// Whether a precondition did not hold, or the object was written by somebody else meanwhile.
+fn is_conflict(failure: &Failure) -> bool {
+    failure.status == 409 && failure.reason == "Conflict"
 }
 
 /// A conflict that the host found by itself.

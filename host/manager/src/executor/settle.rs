@@ -6,7 +6,7 @@
 use super::{
     answer::{Head, is_ours},
     dead::says_gone,
-    effect,
+    effect, is_conflict,
     request::{Precondition, segment},
     write::{Ending, Write},
 };
@@ -110,7 +110,7 @@ impl Write<'_> {
     /// What a refusal means; `lost` if an earlier attempt had no answer.
     pub(super) async fn refused(&mut self, error: ApiError, lost: bool) -> Ending {
         let failure = error.failure;
-        let conflict = failure.status == 409 && failure.reason == "Conflict";
+        let conflict = is_conflict(&failure);
         match &self.action.verb {
             Verb::Delete(_) if failure.status == 404 => {
                 if let Some(uid) = &self.uid

@@ -13,6 +13,9 @@ pub const CAP_AFTER_WAKE: Duration = Duration::from_secs(1);
 /// Failures in a row that a plan which failed after some progress counts for at most: 80 ms. Started from one, a key that
 /// gets on bit by bit (a quota that frees pod after pod) would ask several times for each bit.
 pub const AFTER_PROGRESS: u32 = 5;
+/// Failures in a row that conflicts count for at most: 640 ms. kube-controller-manager's controllers try such a write
+/// again within the sync (`retry.RetryOnConflict`, mostly five times), so their queues see few of them.
+pub const AFTER_CONFLICTS: u32 = 8;
 /// Plans with writes and without a change of the key's own object that are
 /// free of any slowing. A scale-up by 10,000 in bursts of 500 needs 20.
 pub const FREE_WRITES: u32 = 30;

@@ -161,6 +161,8 @@ pub struct Finished {
     pub failed: bool,
     /// It came closer to what it wants before it failed, so it is not the same failure as before.
     pub advanced: bool,
+    /// Conflicts are all that it failed of: what it read was behind.
+    pub conflict: bool,
     /// The plan wrote something.
     pub wrote: bool,
     /// resourceVersions that our own writes gave to the key's own object.
@@ -289,7 +291,11 @@ impl Queue {
         let rest = inner.rests.after(key, finished.spent, now);
         entry.rest_until = (!rest.is_zero()).then(|| now + rest);
         if finished.failed {
-            let most = if finished.advanced { backoff::AFTER_PROGRESS } else { u32::MAX };
+            let most = match finished {
+                Finished { advanced: true, .. } => backoff::AFTER_PROGRESS,
+                Finished { conflict: true, .. } => backoff::AFTER_CONFLICTS,
+                _ => u32::MAX,
+            };
             entry.failures = entry.failures.saturating_add(1).min(most);
             inner.retries += 1;
             inner.measure.retried(key);

@@ -96,6 +96,22 @@ async fn progress_shortens_the_backoff() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn conflicts_in_a_row_never_make_a_key_wait_long() {
+    let queue = queue();
+    queue.wake(&key("a"), Cause::Read);
+    for n in 0..40 {
+        let begun = Instant::now();
+        let taken = queue.take().await.unwrap();
+        let wait = begun.elapsed();
+        assert_eq!(wait, backoff::after_failures(n.min(backoff::AFTER_CONFLICTS)), "after {n} conflicts");
+        queue.give_back(&taken, Finished { failed: true, conflict: true, ..Finished::default() });
+    }
+    let taken = queue.take().await.unwrap();
+    queue.give_back(&taken, Finished { failed: true, ..Finished::default() });
+    assert!(queue.inner.lock().entries[&taken].failures > backoff::AFTER_CONFLICTS, "another failure");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_foreign_change_of_the_own_object_ends_the_backoff_and_an_own_write_does_not() {
     let queue = queue();
     let failed = Finished { failed: true, own_writes: vec![42], ..Finished::default() };

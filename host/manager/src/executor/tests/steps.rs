@@ -117,6 +117,23 @@ async fn slow_start_doubles_and_stops() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_failed_of_conflicts_alone_is_told_from_other_failures() {
+    let kit = Kit::new(|asked| match asked.path.rsplit_once('/').unwrap().1 {
+        "moved" => refuse(409, "Conflict"),
+        "there" => refuse(409, "AlreadyExists"),
+        _ => ok(json!({})),
+    });
+    let run = async |names: &[&str]| {
+        let change = |name: &&str| kit.action(name, patch(PatchKind::Merge, json!({})));
+        let step = Step { on_failure: OnFailure::GoOn, ..step(names.iter().map(change).collect()) };
+        kit.run(vec![step]).await.is_conflict()
+    };
+    assert!(run(&["moved", "good"]).await);
+    assert!(!run(&["moved", "there"]).await);
+    assert!(!run(&["good"]).await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_the_step_that_failed_can_have_advanced() {
     let kit =
         Kit::new(|asked| if asked.path.ends_with("/bad") { refuse(403, "Forbidden") } else { ok(json!({})) });
