@@ -36,7 +36,7 @@ const UNITS: [(&str, f64); 8] = [
 ///
 /// Says what is expected.
 pub fn duration(text: &str) -> Result<Duration, &'static str> {
-    match signed_nanoseconds(text) {
+    match nanoseconds(text) {
         Some(nanoseconds) if nanoseconds < 0.0 => Err("expected a duration that is not negative"),
         Some(nanoseconds) => Ok(Duration::from_nanos(nanoseconds as u64)),
         None => Err("expected a duration such as 30s, 5m or 1h30m"),
@@ -45,7 +45,7 @@ pub fn duration(text: &str) -> Result<Duration, &'static str> {
 
 /// A duration that may be negative, in nanoseconds; none if it is no duration,
 /// or one longer than 292 years.
-pub fn signed_nanoseconds(text: &str) -> Option<f64> {
+fn nanoseconds(text: &str) -> Option<f64> {
     let (sign, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (-1.0, rest),
         None => (1.0, text.strip_prefix('+').unwrap_or(text)),
@@ -131,7 +131,7 @@ mod tests {
         for text in ["", "30", "5 m", "1x", "s", ".s", "1..5s", "-1s", "1m30", "9999999h", "1d", "--1s"] {
             assert!(duration(text).is_err(), "{text}");
         }
-        assert_eq!(signed_nanoseconds("-1.5s"), Some(-1.5e9));
+        assert_eq!(nanoseconds("-1.5s"), Some(-1.5e9));
     }
 
     #[test]

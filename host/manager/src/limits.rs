@@ -14,7 +14,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::contract::{Action, Event, Lookup, Plan, StateChange, Verb};
+use crate::{
+    contract::{Action, Event, Lookup, Plan, StateChange, Verb},
+    goflag,
+};
 
 /// What one controller may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,9 +255,8 @@ impl fmt::Display for LimitRule {
 }
 
 fn nanoseconds(value: &str) -> Result<u64, String> {
-    let parsed: Option<Duration> =
-        value.parse::<jiff::SignedDuration>().ok().and_then(|duration| duration.try_into().ok());
-    let nanoseconds = parsed.and_then(|duration| u64::try_from(duration.as_nanos()).ok());
+    let nanoseconds =
+        goflag::duration(value).ok().and_then(|duration| u64::try_from(duration.as_nanos()).ok());
     nanoseconds.ok_or_else(|| format!("{value:?} is no duration such as 500ms, 5s or 1m30s"))
 }
 

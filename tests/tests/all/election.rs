@@ -260,7 +260,7 @@ fn contradictory_flags_are_refused_with_one_line() -> anyhow::Result<()> {
         (&["--leader-elect-renew-deadline=20s"], "must be greater than --leader-elect-renew-deadline=20s"),
         (&["--leader-elect-resource-lock=configmaps"], "only \"leases\" is supported"),
         (&["--enable-leader-migration", &migration], "apiVersion"),
-        (&["--leader-elect-lease-duration=quick"], "expected a duration such as 15s"),
+        (&["--leader-elect-lease-duration=quick"], "expected a duration such as 30s"),
     ];
     for (flags, wanted) in table {
         let output = Command::new(built_program()).args(["--kubeconfig=/nowhere"]).args(flags).output()?;

@@ -98,7 +98,7 @@ fn what_is_wrong_ends_it_with_1_and_says_what() -> anyhow::Result<()> {
     let wrong = file("wrong.yaml", "kube-api-qps: much\n")?;
     let list = file("list.yaml", "- a\n")?;
     let other = "--cluster-signing-kubelet-client";
-    let table: [(&[&str], &str); 27] = [
+    let table: [(&[&str], &str); 31] = [
         (&["--tls-cert-file=/f"], "--tls-cert-file: needs --tls-private-key-file beside it"),
         (&["--tls-private-key-file=/f"], "--tls-private-key-file: needs --tls-cert-file beside it"),
         (
@@ -134,6 +134,10 @@ fn what_is_wrong_ends_it_with_1_and_says_what() -> anyhow::Result<()> {
         (&["--namespace-sync-period", "5"], "--namespace-sync-period=5: expected a duration"),
         (&["--allocate-node-cidrs=maybe"], "--allocate-node-cidrs=maybe: expected true or false"),
         (&["--min-resync-period=12"], "--min-resync-period=12: expected a duration"),
+        (&["--min-resync-period"], "--min-resync-period needs a value"),
+        (&["--node-eviction-rate"], "--node-eviction-rate needs a value: a decimal number"),
+        (&["--node-eviction-rate=-1"], "expected a decimal number that is not negative"),
+        (&["--node-monitor-grace-period=-5s"], "expected a duration that is not negative"),
         (&["--cloud-provider=aws"], "expected external"),
         (&["--kube-api-qps=much"], "invalid value 'much' for '--kube-api-qps"),
         (&["--controllers=*,-jobs"], "--controllers: no module in"),

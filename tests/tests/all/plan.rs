@@ -12,7 +12,9 @@ use coxswain_localcluster::{
     faults::Rule,
     nodes::{Nodes, NodesConfig},
 };
-use coxswain_tests::{LIMIT, crd, deployment, manager_config, module, start_manager, test_guest};
+use coxswain_tests::{
+    LIMIT, built_program, crd, deployment, manager_config, module, start_manager, test_guest,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -137,6 +139,20 @@ async fn a_plan_tells_exactly_what_would_be_done_and_does_none_of_it() -> anyhow
     let text = report.to_text(true);
     ensure!(text.contains(&format!("(after {})", set.number)), "{text}");
     ensure!(text.contains("Created pod: web-"), "{text}");
+
+    for (namespace, code, wanted) in [
+        ("kube-system", 2, "replicasets.apps/v1 kube-system/other-"),
+        ("kube-public", 0, "Nothing would be done"),
+        ("nowhere", 1, "there is no namespace \"nowhere\" in the cluster"),
+    ] {
+        let mut command = std::process::Command::new(built_program());
+        command.args(["plan", "--namespace", namespace, "--kubeconfig"]).arg(site.cluster.kubeconfig_path());
+        command.arg("--controllers-dir").arg(&site.controllers_dir);
+        let output = tokio::task::spawn_blocking(move || command.output()).await??;
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        ensure!(output.status.code() == Some(code) && said.contains(wanted), "{namespace}: {said}");
+    }
 
     ensure!(site.writes() == 0, "{} requests would have written", site.writes());
     for (group, plural) in [("apps/v1", "replicasets"), ("v1", "pods"), ("v1", "events")] {

@@ -101,8 +101,16 @@ fn what_cannot_run_says_why_and_ends() -> anyhow::Result<()> {
         (vec!["run", "--feature-gates=One"], "expected NAME=true or NAME=false"),
         (vec!["inspect", "/nowhere/x.wasm"], "/nowhere/x.wasm"),
         (vec!["demo", "--controllers-dir", "/nowhere"], "build them with `make build`"),
+        // Flags are judged first, whatever becomes of the cluster.
+        (
+            vec!["run", "--kubeconfig", "/nowhere/config", "--no-such-thing"],
+            "neither the manager nor a module",
+        ),
+        (vec!["plan", "--kubeconfig", "/nowhere/config", "--namespace-sync-period"], "needs a value"),
+        // Nothing at all is `run`, too.
+        (vec![], "no --kubeconfig given, and neither"),
     ] {
-        let output = program()?.args(&arguments).output()?;
+        let output = program()?.args(&arguments).env("KUBECONFIG", "/nowhere/config").output()?;
         let errors = String::from_utf8_lossy(&output.stderr);
         ensure!(!output.status.success(), "{arguments:?} ran");
         ensure!(errors.contains(wanted), "{arguments:?}: no {wanted:?} in {errors}");

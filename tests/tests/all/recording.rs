@@ -208,6 +208,9 @@ async fn a_module_that_decides_otherwise_is_told_apart() -> anyhow::Result<()> {
         said.contains("holds no reconcile of mischief-controller; it holds gadget-controller ("),
         "{said}"
     );
+    let (code, said) = replayed(dir.path(), "gadget-controller", &["--key", "default/nobody"])?;
+    assert_eq!(code, Some(1));
+    assert!(said.contains("of key default/nobody; it holds those of default/g\n"), "{said}");
     let broken = again(dir.path(), test_guest("gadget-variants")?).await?;
     assert_eq!(broken.same + broken.incomplete, 0, "{broken:#?}");
     let diff = &broken.differences[0].diff;

@@ -6,7 +6,7 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Context, bail};
 use coxswain::{
     election::{ElectionConfig, Grouping, Migration, OnLoss, Timing, default_runtime_dir},
-    manager::options,
+    goflag,
 };
 
 /// How leaders are elected.
@@ -17,13 +17,13 @@ pub struct ElectionArgs {
     #[arg(long, default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     leader_elect: bool,
     /// How long a lease outlives its last renewal: as long do others wait after a crash.
-    #[arg(long, default_value = "15s", value_parser = duration, allow_hyphen_values = true)]
+    #[arg(long, default_value = "15s", value_parser = goflag::duration, allow_hyphen_values = true)]
     leader_elect_lease_duration: Duration,
     /// How long a leader writes, and tries to renew, after its last renewal.
-    #[arg(long, default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
+    #[arg(long, default_value = "10s", value_parser = goflag::duration, allow_hyphen_values = true)]
     leader_elect_renew_deadline: Duration,
     /// Pause between two renewals, and between two tries to take the lease.
-    #[arg(long, default_value = "2s", value_parser = duration, allow_hyphen_values = true)]
+    #[arg(long, default_value = "2s", value_parser = goflag::duration, allow_hyphen_values = true)]
     leader_elect_retry_period: Duration,
     /// Kind of object that is the lock: `leases`.
     #[arg(long, default_value = "leases")]
@@ -128,36 +128,6 @@ impl ElectionArgs {
     }
 }
 
-/// A duration as Go's flag package reads it, not below zero.
-fn duration(text: &str) -> Result<Duration, String> {
-    let expected = || "expected a duration such as 15s, 1m30s or 500ms".to_owned();
-    options::check(coxswain::contract::OptionKind::Duration, text).map_err(|_| expected())?;
-    if text.starts_with('-') {
-        return Err("must be greater than zero".into());
-    }
-    let mut total = 0.0;
-    let mut rest = text.trim_start_matches('+');
-    while !rest.is_empty() && rest != "0" {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(expected)?;
-        let number: f64 = rest[..digits].parse().map_err(|_| expected())?;
-        rest = &rest[digits..];
-        let end = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
-        let seconds = match &rest[..end] {
-            "ns" => 1e-9,
-            "us" | "µs" => 1e-6,
-            "ms" => 1e-3,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3600.0,
-            _ => return Err(expected()),
-        };
-        total += number * seconds;
-        rest = &rest[end..];
-    }
-    // Nanoseconds, so that 100ms are no fraction more.
-    Duration::try_from_secs_f64((total * 1e9).round() / 1e9).map_err(|_| expected())
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -199,13 +169,6 @@ mod tests {
         assert_eq!(config.timing.retry, Duration::from_millis(500));
         assert_eq!(config.grouping, Grouping::PerController("n".into()));
         assert_eq!((config.namespace.as_str(), config.on_loss), ("s", OnLoss::Exit));
-        for (text, wanted) in [("1.5h", 5400.0), ("100ms", 0.1), ("0", 0.0), ("1h30m", 5400.0), ("2us", 2e-6)]
-        {
-            assert_eq!(duration(text).unwrap(), Duration::from_secs_f64(wanted), "{text}");
-        }
-        for text in ["", "15", "s", "-1s", "1x"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
     }
 
     #[test]

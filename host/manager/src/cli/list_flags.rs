@@ -12,7 +12,7 @@ use anyhow::Context;
 use clap::CommandFactory;
 use coxswain::{
     contract::{LookupRule, Manifest, OptionKind},
-    engine::{Engine, EngineConfig},
+    engine::{Engine, EngineConfig, LoadError},
     executor::signing,
 };
 
@@ -32,7 +32,7 @@ pub struct Args {
 /// Prints.
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let dir = args.controllers_dir.unwrap_or_else(super::default_controllers_dir);
-    let manifests = manifests(&dir)?;
+    let manifests = all(&dir)?;
     if args.markdown {
         print_table(&manifests);
     } else {
@@ -43,28 +43,42 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Prints the options of all modules in a directory.
 pub fn help_controllers(dir: &Path) -> anyhow::Result<ExitCode> {
-    print_options(&manifests(dir)?);
+    print_options(&all(dir)?);
     Ok(ExitCode::SUCCESS)
 }
 
-fn manifests(dir: &Path) -> anyhow::Result<Vec<Arc<Manifest>>> {
+fn all(dir: &Path) -> anyhow::Result<Vec<Arc<Manifest>>> {
+    let (found, unloaded) = super::runtime()?.block_on(manifests(dir, EngineConfig::default()))?;
+    for (path, error) in unloaded {
+        eprintln!("{} is left out: {error}", path.display());
+    }
+    Ok(found)
+}
+
+/// What the modules in a directory say of themselves, and files that cannot be loaded.
+///
+/// # Errors
+///
+/// The directory or a file cannot be read, or there is no engine.
+pub async fn manifests(
+    dir: &Path,
+    engine: EngineConfig,
+) -> anyhow::Result<(Vec<Arc<Manifest>>, Vec<(PathBuf, LoadError)>)> {
     let entries = std::fs::read_dir(dir)
         .with_context(|| format!("cannot read {}; give the modules with --controllers-dir", dir.display()))?;
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "wasm"));
     paths.sort();
-    let engine = Engine::new(EngineConfig::default())?;
-    super::runtime()?.block_on(async {
-        let mut found = Vec::new();
-        for path in paths {
-            let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            match engine.load(bytes).await {
-                Ok(module) => found.push(module.manifest().clone()),
-                Err(error) => eprintln!("{} is left out: {error}", path.display()),
-            }
+    let engine = Engine::new(engine)?;
+    let (mut found, mut unloaded) = (Vec::new(), Vec::new());
+    for path in paths {
+        let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        match engine.load(bytes).await {
+            Ok(module) => found.push(module.manifest().clone()),
+            Err(error) => unloaded.push((path, error)),
         }
-        Ok(found)
-    })
+    }
+    Ok((found, unloaded))
 }
 
 /// One flag of a module: its name, its default, what it is.

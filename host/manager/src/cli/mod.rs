@@ -86,11 +86,8 @@ pub fn main() -> ExitCode {
         return engine::compile_child_main();
     }
     let _ = coxswain::install_crypto();
-    // Flags alone are for the command that runs the manager, but for these.
-    let own = ["--help", "-h", "--version", "-V"];
-    let first = args.get(1).map(String::as_str);
-    if first.is_some_and(|arg| arg.starts_with('-') && !own.contains(&arg)) {
-        args.insert(1, "run".into());
+    if runs_without_saying(args.get(1).map(String::as_str)) {
+        args.insert(args.len().min(1), "run".into());
     }
     let (cli, rest) = match flags::read(args) {
         Ok(read) => read,
@@ -126,6 +123,11 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Whether the first word makes it the command that runs the manager: flags alone are for that, and so is nothing.
+fn runs_without_saying(first: Option<&str>) -> bool {
+    first.is_none_or(|arg| arg.starts_with('-') && !["--help", "-h", "--version", "-V"].contains(&arg))
 }
 
 /// The directory of modules that was built beside this program.

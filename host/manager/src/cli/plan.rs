@@ -4,7 +4,7 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use coxswain::{manager::Manager, preview::Preview};
 
-use super::{flags::Rest, flags::gates, run, startup};
+use super::{flags::Rest, run, startup};
 
 /// What the exit code means, for `--help`.
 const EXIT_CODES: &str = "\
@@ -48,10 +48,8 @@ pub fn main(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
 async fn plan(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     let preview = Arc::new(Preview::new(args.max_writes));
     let gates = args.run.manager.startup.gates()?;
-    let mut options = rest.given.clone();
-    gates::hand_over(&gates, &mut options);
     // Held until the end: modules may look at it again.
-    let (mut config, _authority) = args.run.config(options).await?;
+    let (mut config, _authority) = args.run.config(&gates, &rest).await?;
     config.preview = Some(preview.clone());
     let dir = config.controllers_dir.clone();
     let manager = Manager::start(config).await?;
@@ -59,17 +57,20 @@ async fn plan(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
         if !startup::admit(&manager, &dir, &args.run.manager, &gates, &rest).await {
             anyhow::bail!("nothing was looked at");
         }
-        manager.preview(&preview, args.timeout).await.map_err(anyhow::Error::msg)
+        let mut report = manager.preview(&preview, args.timeout).await.map_err(anyhow::Error::msg)?;
+        if let Some(namespace) = &args.namespace {
+            report.retain_namespace(namespace);
+            let is_there = !report.actions.is_empty() || manager.has_namespace(namespace).await;
+            anyhow::ensure!(is_there, "--namespace: there is no namespace {namespace:?} in the cluster");
+        }
+        Ok(report)
     };
     let found = tokio::select! {
         found = found => found,
         done = super::interrupted() => Err(done.err().unwrap_or_else(|| anyhow::anyhow!("interrupted"))),
     };
     manager.shutdown().await;
-    let mut report = found?;
-    if let Some(namespace) = &args.namespace {
-        report.retain_namespace(namespace);
-    }
+    let report = found?;
     if args.json {
         say!("{}", serde_json::to_string_pretty(&report)?);
     } else {

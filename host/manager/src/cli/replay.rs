@@ -1,9 +1,10 @@
 //! `coxswain replay DIR --module FILE`.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{collections::BTreeSet, ops::ControlFlow, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, bail};
 use coxswain::{
+    contract::WireKey,
     engine::{Engine, EngineConfig, short},
     recording::{
         Recording,
@@ -59,15 +60,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let options = ReplayOptions { key: args.key.clone(), shown: args.show };
     let report = replay::replay(&recording, &module, &options)?;
     if report.reconciles == 0 {
-        let facts = replay::survey(&recording)?;
-        let has: Vec<String> =
-            facts.controllers.iter().map(|(name, count)| format!("{name} ({count})")).collect();
-        let what = args.key.as_ref().map_or_else(String::new, |key| format!(" of key {key}"));
-        bail!(
-            "the recording holds no reconcile of {}{what}; it holds {}",
-            report.controller,
-            if has.is_empty() { "none at all".to_owned() } else { has.join(", ") }
-        );
+        bail!("{}", nothing(&recording, &report.controller, &args)?);
     }
     if args.json {
         say!("{}", serde_json::to_string_pretty(&report)?);
@@ -83,6 +76,41 @@ fn code(report: &Report) -> u8 {
         report if report.incomplete > 0 || !report.damaged.is_empty() => INCOMPLETE,
         _ => SAME,
     }
+}
+
+/// Says what a recording holds, where it holds nothing of what was asked for.
+fn nothing(recording: &Recording, controller: &str, args: &Args) -> anyhow::Result<String> {
+    let keys = args.key.as_ref().map(|_| keys(recording, controller)).transpose()?.unwrap_or_default();
+    if let Some(key) = args.key.as_ref().filter(|_| !keys.is_empty()) {
+        let shown: Vec<&str> = keys.iter().take(args.show.max(1)).map(String::as_str).collect();
+        let more = match keys.len() - shown.len() {
+            0 => String::new(),
+            more => format!(" and of {more} more (--show)"),
+        };
+        let shown = shown.join(", ");
+        return Ok(format!(
+            "the recording holds no reconcile of {controller} of key {key}; it holds those of {shown}{more}"
+        ));
+    }
+    let facts = replay::survey(recording)?;
+    let has: Vec<String> =
+        facts.controllers.iter().map(|(name, count)| format!("{name} ({count})")).collect();
+    let has = if has.is_empty() { "none at all".to_owned() } else { has.join(", ") };
+    Ok(format!("the recording holds no reconcile of {controller}; it holds {has}"))
+}
+
+/// The keys of a controller in a recording, as `--key` takes them.
+fn keys(recording: &Recording, controller: &str) -> anyhow::Result<BTreeSet<String>> {
+    let mut keys = BTreeSet::new();
+    recording.each(
+        |name| name == controller,
+        |recorded| {
+            let WireKey { namespace, name, .. } = recorded.key;
+            keys.insert(if namespace.is_empty() { name } else { format!("{namespace}/{name}") });
+            ControlFlow::Continue(())
+        },
+    )?;
+    Ok(keys)
 }
 
 fn print_text(report: &Report) {

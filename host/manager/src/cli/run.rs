@@ -19,8 +19,16 @@ use coxswain::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    LogArgs, control, control::ControlArgs, election::ElectionArgs, flags::Rest, flags::gates,
-    limits::LimitArgs, oversight::OversightArgs, rollout::RolloutArgs, serving::ServingArgs, startup,
+    LogArgs, control,
+    control::ControlArgs,
+    election::ElectionArgs,
+    flags::Rest,
+    flags::gates::{self, Gate},
+    limits::LimitArgs,
+    oversight::OversightArgs,
+    rollout::RolloutArgs,
+    serving::ServingArgs,
+    startup,
 };
 
 /// Where `coxswain run` and `coxswain status` meet unless told otherwise.
@@ -66,13 +74,23 @@ impl Args {
     }
 
     /// The settings of a manager, and a file that they name and that has to be
-    /// kept for as long.
+    /// kept for as long. Flags of the modules are judged first where there is no
+    /// cluster to go on with.
     pub async fn config(
         &self,
-        mut options: Given,
+        gates: &[Gate],
+        rest: &Rest,
     ) -> anyhow::Result<(Config, Option<tempfile::NamedTempFile>)> {
+        let mut options = rest.given.clone();
+        gates::hand_over(gates, &mut options);
         let controllers_dir = super::controllers_dir(self.controllers_dir.as_deref())?;
-        let kube = kube_config(self).await?;
+        let kube = match kube_config(self).await {
+            Ok(kube) => kube,
+            Err(error) => {
+                startup::judge_alone(&controllers_dir, &self.manager, gates, rest).await?;
+                return Err(error);
+            }
+        };
         let authority = default_root_ca(self, &mut options)?;
         let mut config = self.manager.config(kube, controllers_dir, options, 20.0, 30)?;
         config.operating.authority = authority_file(self)?;
@@ -127,10 +145,6 @@ impl ManagerArgs {
         qps: f64,
         burst: u32,
     ) -> anyhow::Result<Config> {
-        let mut engine = EngineConfig::default();
-        if let Some(dir) = &self.cache_dir {
-            engine.cache_dir = Some(dir.clone());
-        }
         Ok(Config {
             kube,
             controllers_dir,
@@ -138,7 +152,7 @@ impl ManagerArgs {
             options,
             qps: self.kube_api_qps.unwrap_or(qps),
             burst: self.kube_api_burst.unwrap_or(burst),
-            engine,
+            engine: self.engine(),
             discovery_interval: Duration::from_secs(5),
             clock: Arc::new(SystemClock),
             entropy: Entropy::from_os(),
@@ -152,6 +166,15 @@ impl ManagerArgs {
             operating: self.startup.operating(None),
             serving: self.serving.config()?,
         })
+    }
+
+    /// How modules are compiled and kept.
+    pub fn engine(&self) -> EngineConfig {
+        let mut engine = EngineConfig::default();
+        if let Some(dir) = &self.cache_dir {
+            engine.cache_dir = Some(dir.clone());
+        }
+        engine
     }
 
     /// Which controllers run.
@@ -194,18 +217,16 @@ pub fn main(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
 async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     let gates = args.manager.startup.gates()?;
     let election = args.election.config()?;
-    let mut options = rest.given.clone();
-    gates::hand_over(&gates, &mut options);
+    let status_address = args.manager.status_address(STATUS_ADDRESS)?;
+    let serving = args.manager.serving.shown(&rest.effective)?;
+    serving::judge(&serving).await?;
     // Held until the end: modules may look at it again.
-    let (mut config, _authority) = args.config(options).await?;
+    let (mut config, _authority) = args.config(&gates, &rest).await?;
     config.operating.flags = rest.effective.clone();
     config.operating.features = gates::features(&gates);
     config.election = election;
-    let status_address = args.manager.status_address(STATUS_ADDRESS)?;
     let controllers_dir = config.controllers_dir.clone();
     tracing::info!(server = %config.kube.cluster_url, controllers_dir = %controllers_dir.display(), "coxswain {} starts", env!("CARGO_PKG_VERSION"));
-    let serving = args.manager.serving.shown(&rest.effective)?;
-    serving::judge(&serving).await?;
     let traces = traces::start(config.entropy.clone())?;
     let manager = Manager::start(config).await?;
     let cancel = CancellationToken::new();
@@ -371,7 +392,8 @@ mod tests {
     async fn a_directory_of_controllers_must_be_there_at_the_start() -> anyhow::Result<()> {
         let line = ["coxswain", "run", "--controllers-dir", "/does/not/exist"].map(str::to_owned);
         let Command::Run(args) = Cli::try_parse_from(line)?.command else { anyhow::bail!("not run") };
-        let error = args.config(Given::new()).await.err().map(|error| error.to_string()).unwrap_or_default();
+        let error =
+            args.config(&[], &Rest::default()).await.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(
             error.contains("no controllers at /does/not/exist") && error.contains("--controllers-dir"),
             "{error}"
@@ -402,7 +424,7 @@ mod tests {
         ]
         .map(str::to_owned);
         let Command::Run(args) = Cli::try_parse_from(line)?.command else { anyhow::bail!("not run") };
-        let (config, _) = args.config(Given::new()).await?;
+        let (config, _) = args.config(&[], &Rest::default()).await?;
         assert_eq!((config.qps, config.burst), (3.5, 7));
         assert_eq!(config.operating.start_interval, Duration::from_secs(60));
         assert_eq!(config.operating.shutdown_timeout, Duration::from_secs(20));

@@ -3,6 +3,7 @@
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use coxswain::{
+    goflag,
     metrics::AllowedLabels,
     serving::{NamedPair, RequestHeader, Serving, TlsVersion},
 };
@@ -84,7 +85,7 @@ pub struct ServingArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     authentication_tolerate_lookup_failure: bool,
     /// How long an answer about a token is good.
-    #[arg(long, default_value = "10s", value_parser = duration)]
+    #[arg(long, default_value = "10s", value_parser = goflag::duration)]
     authentication_token_webhook_cache_ttl: Duration,
     /// Kubeconfig for asking the API server what a user may see; empty: the manager's own.
     #[arg(long, default_value = "", value_parser = maybe_path)]
@@ -93,10 +94,10 @@ pub struct ServingArgs {
     #[arg(long, value_delimiter = ',', default_value = "/healthz,/readyz,/livez")]
     authorization_always_allow_paths: Vec<String>,
     /// How long a yes about a user is good.
-    #[arg(long, default_value = "10s", value_parser = duration)]
+    #[arg(long, default_value = "10s", value_parser = goflag::duration)]
     authorization_webhook_cache_authorized_ttl: Duration,
     /// How long a no about a user is good.
-    #[arg(long, default_value = "10s", value_parser = duration)]
+    #[arg(long, default_value = "10s", value_parser = goflag::duration)]
     authorization_webhook_cache_unauthorized_ttl: Duration,
     /// Serve /debug/pprof and /debug/controllers.
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true")]
@@ -206,15 +207,6 @@ fn tls_version(text: &str) -> Result<TlsVersion, String> {
         "VersionTLS13" => Ok(TlsVersion::Tls13),
         _ => Err("expected VersionTLS12 or VersionTLS13".to_owned()),
     }
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let expected = || "expected a duration such as 10s or 1m30s".to_owned();
-    if text == "0" {
-        return Ok(Duration::ZERO);
-    }
-    let parsed: jiff::SignedDuration = text.parse().map_err(|_| expected())?;
-    Duration::try_from(parsed).map_err(|_| expected())
 }
 
 #[cfg(test)]

@@ -3,6 +3,11 @@
 use std::process::ExitCode;
 
 use anyhow::bail;
+use coxswain::{
+    controller::ControllerStatus,
+    engine::short,
+    manager::{ModuleStatus, Status},
+};
 
 use super::status;
 
@@ -22,17 +27,13 @@ pub struct Args {
 /// Shows how a candidate differs from the version that runs.
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let status = args.status.ask()?;
-    let named =
-        |c: &&coxswain::controller::ControllerStatus| c.name == args.name || c.aliases.contains(&args.name);
+    let named = |c: &&ControllerStatus| c.name == args.name || c.aliases.contains(&args.name);
     let Some(controller) = status.controllers.iter().find(named) else {
         let names: Vec<_> = status.controllers.iter().map(|c| c.name.as_str()).collect();
         bail!("no controller {:?} runs; there are {}", args.name, names.join(", "));
     };
     if controller.shadows.is_empty() {
-        bail!(
-            "{} has no shadow; start the manager with --shadow {0}=FILE or --swap-through-shadow",
-            controller.name
-        );
+        bail!("{}", none(controller, &status));
     }
     if args.status.json {
         say!("{}", serde_json::to_string_pretty(&controller.shadows)?);
@@ -54,4 +55,22 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::from(if differs { 2 } else { 0 }))
+}
+
+/// Why nothing is compared with a controller: its candidate has another part, or is refused, or there is none.
+fn none(controller: &ControllerStatus, status: &Status) -> String {
+    let name = &controller.name;
+    if let Some(canary) = &controller.canary {
+        return format!("{name} has no shadow, but a canary: {}", canary.summary());
+    }
+    let its = |module: &&ModuleStatus| module.file == controller.file && module.hash != controller.hash;
+    match status.modules.iter().find(its) {
+        Some(ModuleStatus { file, hash, stage, reason, .. }) => {
+            let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+            format!("{name} has no shadow; {file} ({}) is {}{why}", short(hash), stage.name())
+        }
+        None => format!(
+            "{name} has no shadow; start the manager with --shadow {name}=FILE or --swap-through-shadow"
+        ),
+    }
 }

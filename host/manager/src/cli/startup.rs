@@ -21,6 +21,7 @@ use super::{
         judge::{self, Modules, Verdict},
         known,
     },
+    list_flags,
     run::ManagerArgs,
 };
 
@@ -91,10 +92,39 @@ pub async fn admit(
     gates: &[Gate],
     rest: &Rest,
 ) -> bool {
-    let selection = &flags.selection();
     let loaded = loaded(manager).await;
-    let manifests = manager.manifests();
-    let unloaded: Vec<String> = manager.unloaded().iter().map(|path| file_name(path)).collect();
+    let unloaded = manager.unloaded().iter().map(|path| file_name(path)).collect();
+    let keys = |manifest: &Manifest| manager.key_troubles(manifest);
+    if !are_good(&manager.manifests(), unloaded, dir, flags, gates, rest, keys) {
+        return false;
+    }
+    if !loaded {
+        tracing::warn!("not all modules are loaded after {FIRST_LOAD:?}; the others start");
+    }
+    manager.admit().await;
+    true
+}
+
+/// Judges flags where there is no cluster to start with, so that they are told first all the same: what is wrong is
+/// logged.
+pub async fn judge_alone(dir: &Path, flags: &ManagerArgs, gates: &[Gate], rest: &Rest) -> anyhow::Result<()> {
+    let (manifests, unloaded) = list_flags::manifests(dir, flags.engine()).await?;
+    let unloaded = unloaded.iter().map(|(path, _)| file_name(path)).collect();
+    are_good(&manifests, unloaded, dir, flags, gates, rest, |_| Vec::new());
+    Ok(())
+}
+
+/// Whether all flags are good; what is wrong, or has no effect, is logged.
+fn are_good(
+    manifests: &[Arc<Manifest>],
+    unloaded: Vec<String>,
+    dir: &Path,
+    flags: &ManagerArgs,
+    gates: &[Gate],
+    rest: &Rest,
+    key_troubles: impl Fn(&Manifest) -> Vec<String>,
+) -> bool {
+    let selection = &flags.selection();
     let modules = Modules { dir, manifests: manifests.iter().map(|m| &**m).collect(), unloaded };
     let mut verdict = verdict(&rest.given, selection, gates, rest, &modules);
     let (errors, warnings) = single(&flags.named(), &modules);
@@ -102,7 +132,7 @@ pub async fn admit(
     verdict.warnings.extend(warnings);
     for manifest in manifests.iter().filter(|manifest| selection.selects_module(manifest)) {
         let troubles = coxswain::manager::options::troubles(manifest, &rest.given, true);
-        let files = troubles.iter().map(ToString::to_string).chain(manager.key_troubles(manifest));
+        let files = troubles.iter().map(ToString::to_string).chain(key_troubles(manifest));
         for trouble in files.collect::<Vec<_>>() {
             if !verdict.errors.contains(&trouble) {
                 verdict.errors.push(trouble);
@@ -115,14 +145,7 @@ pub async fn admit(
     for error in &verdict.errors {
         tracing::error!("{error}");
     }
-    if !verdict.errors.is_empty() {
-        return false;
-    }
-    if !loaded {
-        tracing::warn!("not all modules are loaded after {FIRST_LOAD:?}; the others start");
-    }
-    manager.admit().await;
-    true
+    verdict.errors.is_empty()
 }
 
 async fn loaded(manager: &Manager) -> bool {

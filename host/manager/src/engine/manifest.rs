@@ -11,6 +11,7 @@ use std::collections::HashSet;
 
 use crate::{
     contract::{GroupResource, KeyKind, LookupRule, Manifest, OptionKind, Read},
+    goflag,
     store::parse_path,
 };
 
@@ -287,39 +288,13 @@ pub fn check_option(kind: OptionKind, value: &str) -> Result<(), &'static str> {
         OptionKind::Boolean => Err("`true` or `false`"),
         OptionKind::Integer => value.parse::<i64>().map(drop).map_err(|_| "a whole number"),
         // A default is handed over as it stands.
-        OptionKind::Decimal => {
-            serde_json::from_str::<f64>(value).map(drop).map_err(|_| "a decimal number as JSON writes it")
-        }
-        OptionKind::Duration if is_go_duration(value) => Ok(()),
-        OptionKind::Duration => Err("a duration such as `1m30s`"),
+        OptionKind::Decimal => match serde_json::from_str::<f64>(value) {
+            Ok(number) if number >= 0.0 => Ok(()),
+            _ => Err("a decimal number as JSON writes it, and not negative"),
+        },
+        OptionKind::Duration if goflag::duration(value).is_ok() => Ok(()),
+        OptionKind::Duration => Err("a duration such as `1m30s`, and not negative"),
     }
-}
-
-/// Whether text is a duration as Go writes it.
-fn is_go_duration(text: &str) -> bool {
-    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let number = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
-        let digits = &rest[..number];
-        if !digits.contains(|c: char| c.is_ascii_digit()) || digits.matches('.').count() > 1 {
-            return false;
-        }
-        rest = &rest[number..];
-        // `ms` before `m`, since the first that fits is taken.
-        let Some(after) =
-            ["ns", "us", "µs", "μs", "ms", "s", "m", "h"].iter().find_map(|unit| rest.strip_prefix(unit))
-        else {
-            return false;
-        };
-        rest = after;
-    }
-    true
 }
 
 /// A label of a domain name: what resource names, versions and flags are.

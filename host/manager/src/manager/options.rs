@@ -4,7 +4,10 @@
 //! each module the values in its manifest's order. A value of the wrong kind is
 //! an error that names the flag, the value and what is expected.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use crate::{
     contract::{Manifest, OptionKind, OptionSpec},
@@ -15,7 +18,11 @@ use crate::{
 /// that was repeated, in order. Of a list all count, else the last, as Go's
 /// flag package has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Given(BTreeMap<String, Vec<String>>);
+pub struct Given {
+    values: BTreeMap<String, Vec<String>>,
+    /// Flags that were given without a value, which is true for a truth value, and for others a mistake.
+    bare: BTreeSet<String>,
+}
 
 impl Given {
     /// Nothing.
@@ -25,43 +32,57 @@ impl Given {
 
     /// Adds a value to those that the flag has.
     pub fn add(&mut self, name: impl Into<String>, value: impl Into<String>) {
-        self.0.entry(name.into()).or_default().push(value.into());
+        self.values.entry(name.into()).or_default().push(value.into());
+    }
+
+    /// Adds a flag that stands alone.
+    pub fn add_bare(&mut self, name: impl Into<String>) {
+        let name = name.into();
+        self.add(name.clone(), "true");
+        self.bare.insert(name);
+    }
+
+    /// Whether the flag ever stood alone.
+    pub fn is_bare(&self, name: &str) -> bool {
+        self.bare.contains(name)
     }
 
     /// Gives the flag this value alone.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
-        self.0.insert(name.into(), vec![value.into()]);
+        let name = name.into();
+        self.bare.remove(&name);
+        self.values.insert(name, vec![value.into()]);
     }
 
     /// The value that counts where there can be one.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name)?.last().map(String::as_str)
+        self.values.get(name)?.last().map(String::as_str)
     }
 
     /// All values, as one list.
     pub fn list(&self, name: &str) -> Option<String> {
-        self.0.get(name).map(|values| values.join(","))
+        self.values.get(name).map(|values| values.join(","))
     }
 
     /// How often the flag was given.
     pub fn times(&self, name: &str) -> usize {
-        self.0.get(name).map_or(0, Vec::len)
+        self.values.get(name).map_or(0, Vec::len)
     }
 
     /// Whether the flag was given.
     pub fn contains(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.values.contains_key(name)
     }
 
     /// Names of the flags, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.values.keys().map(String::as_str)
     }
 
     /// Of each flag the value that counts where there can be one.
     pub fn last_values(&self) -> BTreeMap<String, String> {
         let last = |(name, values): (&String, &Vec<String>)| Some((name.clone(), values.last()?.clone()));
-        self.0.iter().filter_map(last).collect()
+        self.values.iter().filter_map(last).collect()
     }
 }
 
@@ -88,6 +109,14 @@ pub enum OptionError {
         /// What it should look like.
         expected: &'static str,
     },
+    /// The flag stands alone, and is no truth value.
+    #[error("--{name} needs a value: {expected}")]
+    Bare {
+        /// Name of the option.
+        name: String,
+        /// What it should look like.
+        expected: &'static str,
+    },
     /// A file cannot be read.
     #[error("--{name}: cannot read {file}: {reason}")]
     File {
@@ -105,16 +134,20 @@ pub fn resolve(manifest: &Manifest, given: &Given) -> Result<Vec<String>, Option
     manifest.options.iter().map(|spec| value(spec, given)).collect()
 }
 
+/// What values of a concurrency look like.
+const COUNT: &str = "a whole number above 0";
+
 /// How many keys may have a plan under way.
 pub fn concurrency(manifest: &Manifest, given: &Given) -> Result<usize, OptionError> {
     let default = if manifest.concurrency == 0 { 5 } else { manifest.concurrency as usize };
     let flag = &manifest.concurrency_flag;
     match given.get(flag).filter(|_| !flag.is_empty()) {
         None => Ok(default),
+        Some(_) if given.is_bare(flag) => Err(OptionError::Bare { name: flag.clone(), expected: COUNT }),
         Some(value) => value.parse().ok().filter(|n| *n > 0).ok_or_else(|| OptionError::Kind {
             name: flag.clone(),
             value: value.to_owned(),
-            expected: "a whole number above 0",
+            expected: COUNT,
         }),
     }
 }
@@ -150,6 +183,9 @@ fn text(spec: &OptionSpec, given: &Given) -> String {
 
 fn value(spec: &OptionSpec, given: &Given) -> Result<String, OptionError> {
     let value = text(spec, given);
+    if given.is_bare(&spec.name) && spec.kind != OptionKind::Boolean {
+        return Err(OptionError::Bare { name: spec.name.clone(), expected: looks_like(spec.kind) });
+    }
     match spec.kind {
         OptionKind::File => content(spec, &value),
         // Modules know two words for it, Go twelve.
@@ -183,24 +219,30 @@ fn content(spec: &OptionSpec, file: &str) -> Result<String, OptionError> {
     })
 }
 
-/// Whether a text is a value of a kind; the error says what one looks like.
+/// Whether a text is a value of a kind; the error says what one looks like. Durations and decimals are times, rates
+/// and shares, and never negative.
 pub fn check(kind: OptionKind, value: &str) -> Result<(), &'static str> {
     let good = match kind {
         OptionKind::Text | OptionKind::File | OptionKind::TextList => true,
         OptionKind::Boolean => goflag::boolean(value).is_ok(),
         OptionKind::Integer => value.parse::<i64>().is_ok(),
-        OptionKind::Decimal => value.parse::<f64>().is_ok_and(f64::is_finite),
-        OptionKind::Duration => goflag::signed_nanoseconds(value).is_some(),
+        OptionKind::Decimal => value.parse::<f64>().is_ok_and(|number| number.is_finite() && number >= 0.0),
+        OptionKind::Duration => goflag::duration(value).is_ok(),
     };
-    if good {
-        return Ok(());
-    }
-    Err(match kind {
+    if good { Ok(()) } else { Err(looks_like(kind)) }
+}
+
+/// What values of a kind look like, for people.
+fn looks_like(kind: OptionKind) -> &'static str {
+    match kind {
+        OptionKind::Text => "a text",
+        OptionKind::TextList => "texts with commas between",
+        OptionKind::File => "a file",
         OptionKind::Boolean => "true or false",
         OptionKind::Integer => "a whole number",
-        OptionKind::Decimal => "a decimal number",
-        _ => "a duration such as 30s, 5m or 1h30m",
-    })
+        OptionKind::Decimal => "a decimal number that is not negative",
+        OptionKind::Duration => "a duration that is not negative, such as 30s, 5m or 1h30m",
+    }
 }
 
 #[cfg(test)]
@@ -217,6 +259,8 @@ mod tests {
             (OptionKind::Integer, "3.5", false),
             (OptionKind::Decimal, "0.1", true),
             (OptionKind::Decimal, "NaN", false),
+            (OptionKind::Decimal, "-0.1", false),
+            (OptionKind::Duration, "-1s", false),
             (OptionKind::Duration, "1h30m", true),
             (OptionKind::Duration, "1.5s", true),
             (OptionKind::Duration, "100ms", true),
@@ -272,5 +316,25 @@ mod tests {
         assert_eq!(value(&spec(OptionKind::Integer), &given), Ok("0".into()));
         assert_eq!(value(&spec(OptionKind::Boolean), &given), Ok("false".into()));
         assert_eq!(given.times("x"), 2);
+    }
+
+    #[test]
+    fn a_flag_without_its_value_is_a_mistake_unless_it_is_true_or_false() {
+        let spec = |kind| OptionSpec { name: "x".into(), kind, default: "true".into(), help: String::new() };
+        let mut given = Given::new();
+        given.add_bare("x");
+        assert_eq!(value(&spec(OptionKind::Boolean), &given), Ok("true".into()));
+        for (kind, expected) in [
+            (OptionKind::Decimal, "--x needs a value: a decimal number that is not negative"),
+            (OptionKind::Text, "--x needs a value: a text"),
+            (OptionKind::File, "--x needs a value: a file"),
+        ] {
+            assert_eq!(value(&spec(kind), &given).unwrap_err().to_string(), expected);
+        }
+        let manifest = Manifest { concurrency_flag: "x".into(), ..Manifest::blank("web-controller") };
+        let error = concurrency(&manifest, &given).unwrap_err().to_string();
+        assert_eq!(error, "--x needs a value: a whole number above 0");
+        given.set("x", "3");
+        assert_eq!(concurrency(&manifest, &given), Ok(3));
     }
 }

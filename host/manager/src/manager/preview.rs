@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::Manager;
 use crate::{
+    api::query_escape,
     contract::{self, SyncState},
     controller::Controller,
     executor::tell::fill_in,
@@ -95,6 +96,12 @@ impl Manager {
             report.not_asked = sandbox.admission().await;
         }
         Ok(report)
+    }
+
+    /// Whether a namespace is there, as far as the API server says; who may not look is not told otherwise.
+    pub async fn has_namespace(&self, name: &str) -> bool {
+        let path = format!("/api/v1/namespaces/{}", query_escape(name));
+        !matches!(self.api.get(&path, CONNECT).await, Err(error) if error.failure.status == 404)
     }
 
     fn running_controllers(&self) -> Vec<Arc<Controller>> {

@@ -16,6 +16,7 @@ use crate::{
         Canary, Controller, Loaded,
         shadow::{Shadow, Surroundings},
     },
+    goflag,
     key::Cause,
     telemetry::ShadowLog,
 };
@@ -72,10 +73,7 @@ impl FromStr for CanaryRule {
         }
         let hold = match hold {
             "" => HOLD,
-            hold => {
-                let hold: jiff::SignedDuration = hold.parse().map_err(|_| expected())?;
-                Duration::try_from(hold).map_err(|_| expected())?
-            }
+            hold => goflag::duration(hold).map_err(|_| expected())?,
         };
         Ok(Self { percent, hold })
     }

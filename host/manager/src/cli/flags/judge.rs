@@ -34,19 +34,25 @@ pub struct Verdict {
 
 /// Flags that a module brings.
 pub fn flags_of(manifest: &Manifest) -> impl Iterator<Item = String> {
-    let of_keys = manifest.lookups.iter().filter_map(|rule| match rule {
+    let options = manifest.options.iter().map(|option| option.name.clone());
+    let own = options.chain([manifest.concurrency_flag.clone()]).chain(of_keys(manifest));
+    own.filter(|flag| !flag.is_empty())
+}
+
+/// Flags that name the files of a module's keys.
+fn of_keys(manifest: &Manifest) -> impl Iterator<Item = String> {
+    let keys = manifest.lookups.iter().filter_map(|rule| match rule {
         LookupRule::Sign(key) => Some(signing::flags(key)),
         _ => None,
     });
-    let options = manifest.options.iter().map(|option| option.name.clone());
-    let own = options.chain([manifest.concurrency_flag.clone()]).chain(of_keys.flatten());
-    own.filter(|flag| !flag.is_empty())
+    keys.flatten()
 }
 
 /// Judges.
 pub fn judge(given: &Given, file: Option<&Origin>, modules: &Modules<'_>, own: &[String]) -> Verdict {
     let mut verdict = Verdict::default();
     let of_modules: BTreeSet<String> = modules.manifests.iter().copied().flat_map(flags_of).collect();
+    let keys: BTreeSet<String> = modules.manifests.iter().copied().flat_map(of_keys).collect();
     for manifest in &modules.manifests {
         let is_given = |flag: &str| given.get(flag).is_some_and(|file| !file.is_empty());
         let troubles = options::troubles(manifest, given, false).into_iter().map(|error| error.to_string());
@@ -62,10 +68,20 @@ pub fn judge(given: &Given, file: Option<&Origin>, modules: &Modules<'_>, own: &
             Some(file) => format!("{}: {name}", file.path.display()),
             None => format!("--{name}"),
         };
+        let bare = || format!("{said} needs a value");
         if of_modules.contains(name) {
+            // Options have been looked at above; files of keys need not be among them.
+            let told = verdict.errors.iter().any(|error| error.starts_with(&bare()));
+            if given.is_bare(name) && keys.contains(name) && !told {
+                verdict.errors.push(bare());
+            }
             continue;
         }
         if let Some(flag) = known::find(name) {
+            if given.is_bare(name) && !flag.is_switch() {
+                verdict.errors.push(bare());
+                continue;
+            }
             let value = given.get(name).unwrap_or_default();
             match flag.check(value) {
                 Err(error) => verdict.errors.push(error),
@@ -177,6 +193,28 @@ mod tests {
             let verdict = judged(&[(name, value)], &[]);
             assert!(verdict.errors.len() == 1 && verdict.errors[0].contains(wanted), "{verdict:?}");
         }
+    }
+
+    #[test]
+    fn a_flag_without_its_value_is_an_error_whoever_has_it() {
+        let manifest = manifest();
+        for (name, wanted) in [
+            ("web-period", "--web-period needs a value: a duration"),
+            ("concurrent-web-syncs", "--concurrent-web-syncs needs a value: a whole number"),
+            ("web-key-file", "--web-key-file needs a value"),
+            ("min-resync-period", "--min-resync-period needs a value"),
+        ] {
+            let mut given = Given::new();
+            given.add_bare(name);
+            let modules = Modules { dir: Path::new("/d"), manifests: vec![&manifest], unloaded: Vec::new() };
+            let verdict = judge(&given, None, &modules, &[]);
+            assert!(verdict.errors.len() == 1 && verdict.errors[0].starts_with(wanted), "{verdict:?}");
+            assert!(verdict.warnings.is_empty(), "{verdict:?}");
+        }
+        let mut given = Given::new();
+        given.add_bare("contention-profiling");
+        let modules = Modules { dir: Path::new("/d"), manifests: vec![&manifest], unloaded: Vec::new() };
+        assert_eq!(judge(&given, None, &modules, &[]).errors, [""; 0]);
     }
 
     #[test]

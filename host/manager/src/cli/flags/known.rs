@@ -106,15 +106,23 @@ impl Flag {
                 self.name
             ));
         }
-        let kind = match self.kind {
+        options::check(self.option_kind(), value)
+            .map_err(|expected| format!("--{}={value}: expected {expected}", self.name))
+    }
+
+    /// Whether it is true where it stands alone.
+    pub fn is_switch(&self) -> bool {
+        self.option_kind() == OptionKind::Boolean
+    }
+
+    fn option_kind(&self) -> OptionKind {
+        match self.kind {
             "bool" => OptionKind::Boolean,
             "int" => OptionKind::Integer,
             "float" => OptionKind::Decimal,
             "duration" => OptionKind::Duration,
             _ => OptionKind::Text,
-        };
-        options::check(kind, value)
-            .map_err(|expected| format!("--{}={value}: expected {expected}", self.name))
+        }
     }
 
     /// Whether repeating it adds to it.

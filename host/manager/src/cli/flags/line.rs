@@ -55,8 +55,10 @@ pub fn split(command: &Command, args: Vec<String>) -> Result<Split, String> {
                 let is_value = |next: &String| {
                     !next.starts_with('-') || next[1..].starts_with(|c: char| c.is_ascii_digit() || c == '.')
                 };
-                let value = value.or_else(|| rest.next_if(is_value)).unwrap_or_else(|| "true".into());
-                split.given.add(name, value);
+                match value.or_else(|| rest.next_if(is_value)) {
+                    Some(value) => split.given.add(name, value),
+                    None => split.given.add_bare(name),
+                }
             }
         }
     }
@@ -253,6 +255,7 @@ mod tests {
         assert_eq!(given.get("other"), Some("3s"));
         assert_eq!(given.get("some-thing"), Some("7"));
         assert_eq!(given.get("flag"), Some("true"));
+        assert!(given.is_bare("flag") && !given.is_bare("other"));
         assert_eq!(given.get("negative"), Some("-5"));
         assert_eq!(given.get("empty"), Some(""));
         assert_eq!(given.list("twice").as_deref(), Some("1,2"));
