@@ -123,6 +123,7 @@ impl Cluster {
             clock: config.time.map_or_else(Clock::system, Clock::starting_at),
             seed: config.seed,
             admin_token: config.admin_token.unwrap_or_default(),
+            service_account_key: server::pki::service_account_key(&config.dir.join("pki"))?,
             admin_endpoint: config.admin,
             authorization: config.authorization,
         });

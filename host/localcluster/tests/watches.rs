@@ -23,6 +23,7 @@ fn api() -> InProcess {
         clock: Clock::starting_at("2026-01-01T00:00:00Z".parse().expect("time")),
         seed: Some(42),
         admin_token: String::new(),
+        service_account_key: Vec::new(),
         admin_endpoint: false,
     });
     let api = InProcess::new(rest, "test");

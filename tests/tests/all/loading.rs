@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use coxswain::manager::Stage;
 use coxswain_tests::{Bed, LIMIT, deployment, module, rebuilt, start_manager};
 
 fn refused(bed: &Bed, file: &str) -> Option<String> {
@@ -59,17 +60,47 @@ async fn controllers_come_and_go_with_their_files() -> anyhow::Result<()> {
     bed.install("twin", &module("replicaset-controller")?)?;
     bed.until("the twin is refused", LIMIT, async |bed| Ok(refused(bed, "twin.wasm").is_some())).await?;
     std::fs::remove_file(&path)?;
-    // The twin takes over what the first one left.
-    bed.until("the twin runs", LIMIT, async |bed| {
-        let status = bed.manager.status();
-        Ok(status.controllers.len() == 1 && status.controllers[0].file.ends_with("twin.wasm"))
-    })
-    .await?;
-    std::fs::remove_file(bed.controllers_dir.join("twin.wasm"))?;
+    // The twin takes over what the first one left, and so does a file that is renamed, even over another.
+    let started = bed.manager.status().controllers[0].since;
+    let until_runs_from = async |file: &str| {
+        bed.until(file, LIMIT, async |bed| {
+            let status = bed.manager.status();
+            Ok(status.controllers.len() == 1 && status.controllers[0].file.ends_with(file))
+        })
+        .await
+    };
+    until_runs_from("twin.wasm").await?;
+    let refusals = bed.manager.stages().of(Stage::Refused);
+    std::fs::rename(bed.controllers_dir.join("twin.wasm"), bed.controllers_dir.join("renamed.wasm"))?;
+    until_runs_from("renamed.wasm").await?;
+    bed.install("deployment", &module("deployment-controller")?)?;
+    bed.until("both run", LIMIT, async |bed| Ok(bed.manager.status().controllers.len() == 2)).await?;
+    std::fs::rename(bed.controllers_dir.join("renamed.wasm"), bed.controllers_dir.join("deployment.wasm"))?;
+    until_runs_from("deployment.wasm").await?;
+    let status = bed.manager.status();
+    assert_eq!(status.controllers[0].since, started, "it is the same controller: {}", status.to_text());
+    assert_eq!(bed.manager.stages().of(Stage::Refused), refusals, "nothing was wrong");
+    let said = status.to_text();
+    assert!(said.contains("not running: deployment-controller, since "), "{said}");
+    // A bad build, and the file put back: nothing happens to what runs.
+    let file = bed.controllers_dir.join("deployment.wasm");
+    let good = std::fs::read(&file)?;
+    std::fs::write(&file, b"broken")?;
+    bed.until("refused", LIMIT, async |bed| Ok(refused(bed, "deployment.wasm").is_some())).await?;
+    std::fs::write(&file, &good)?;
+    bed.until("put back", LIMIT, async |bed| Ok(refused(bed, "deployment.wasm").is_none())).await?;
+    let status = bed.manager.status();
+    assert_eq!((status.controllers[0].since, status.modules[0].stage), (started, Stage::Live));
+    // Without a file there is no controller, and the status says since when.
+    std::fs::remove_file(&file)?;
     bed.until("nothing runs", LIMIT, async |bed| Ok(bed.manager.status().controllers.is_empty())).await?;
+    let said = bed.manager.status().to_text();
+    assert!(said.contains("not running: replicaset-controller, since "), "{said}");
     bed.install("deployment", &module("deployment-controller")?)?;
     bed.until("it runs", LIMIT, async |bed| Ok(bed.manager.controller("deployment-controller").is_some()))
         .await?;
+    let said = bed.manager.status().to_text();
+    assert!(!said.contains("not running: deployment-controller"), "{said}");
     bed.stop().await;
     Ok(())
 }

@@ -6,12 +6,13 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
+use base64::Engine;
 use coxswain_tests::{
     built_controllers, built_program, module,
     program::{client, said},
     rebuilt,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::serving_client::Client;
 
@@ -60,6 +61,45 @@ fn the_demo_says_where_it_is_publishes_its_authority_and_ends_cleanly() -> anyho
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         anyhow::bail!("nobody publishes the authority")
+    })?;
+    // So are tokens that are kept in Secrets, which the cluster takes.
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let client = client(&said).await?;
+        let secrets = "/api/v1/namespaces/default/secrets";
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+            "metadata": {"name": "bot", "annotations": {"kubernetes.io/service-account.name": "default"}},
+        });
+        let create =
+            |path: &str, object: &Value| http::Request::post(path).body(object.to_string().into_bytes());
+        client.request::<Value>(create(secrets, &secret)?).await?;
+        let token = loop {
+            let asked = http::Request::get(format!("{secrets}/bot")).body(Vec::new())?;
+            let held = client.request::<Value>(asked).await?;
+            if let Some(token) = held["data"]["token"].as_str() {
+                break String::from_utf8(base64::engine::general_purpose::STANDARD.decode(token)?)?;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        };
+        let review = async |token: &str| {
+            let review = json!({
+                "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token},
+            });
+            client
+                .request::<Value>(create("/apis/authentication.k8s.io/v1/tokenreviews", &review)?)
+                .await
+                .map_err(anyhow::Error::from)
+        };
+        let known = review(&token).await?;
+        ensure!(known["status"]["user"]["username"] == "system:serviceaccount:default:default", "{known}");
+        let (text, _) = token.rsplit_once('.').context("no token")?;
+        let forged = review(&format!("{text}.{}", "A".repeat(86))).await?;
+        ensure!(forged["status"]["authenticated"] != true, "{forged}");
+        let asked = http::Request::delete(format!("{secrets}/bot")).body(Vec::new())?;
+        client.request::<Value>(asked).await?;
+        let gone = review(&token).await?;
+        ensure!(gone["status"]["authenticated"] != true, "it dies with its Secret: {gone}");
+        anyhow::Ok(())
     })?;
     // Metrics are for whom the cluster knows.
     let endpoints = said["endpoints"].as_str().and_then(|url| url.strip_prefix("https://"));

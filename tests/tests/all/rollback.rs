@@ -112,7 +112,7 @@ async fn a_restart_keeps_to_the_version_that_was_gone_back_to() -> anyhow::Resul
     until_stage(&bed, Stage::Refused).await?;
     let said = module(&bed)?.reason.unwrap_or_default();
     ensure!(
-        said.contains("rolled back to") && said.contains("put a version that works in the file"),
+        said.contains("rolled back: ") && said.contains("put a version that works in the file"),
         "{said}"
     );
     ensure!(controller(&bed).is_err(), "nothing runs");

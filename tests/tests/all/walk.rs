@@ -168,14 +168,14 @@ async fn the_page_about_changing_a_controller_does_what_it_says() -> anyhow::Res
     let (code, said) = demo.coxswain("promote replicaset")?;
     ensure!(code == Some(0), "{said}");
     demo.until_said("status", "canary ").await?;
-    demo.until_said("status", "swapped 1 times").await?;
+    demo.until_said("status", "after 1 swap and 0 rollbacks").await?;
     ensure!(demo.coxswain("status")?.1.contains(&hash(&file)?), "the new build runs");
     demo.scale(6).await?;
 
     // Back by hand; the file is refused until it changes.
     let (code, said) = demo.coxswain("rollback replicaset-controller")?;
     ensure!(code == Some(0) && said.contains("is refused until"), "{code:?}: {said}");
-    let said = demo.until_said("status", "rolled back 1").await?;
+    let said = demo.until_said("status", "after 1 swap and 1 rollback").await?;
     ensure!(said.contains("not loaded: ") && said.contains("replicaset-controller.wasm"), "{said}");
     demo.scale(7).await?;
     // A build that decides the same goes live by itself.
@@ -183,7 +183,7 @@ async fn the_page_about_changing_a_controller_does_what_it_says() -> anyhow::Res
     demo.until_said("status", "shadow ").await?;
     demo.scale(8).await?;
     demo.scale(9).await?;
-    let said = demo.until_said("status", "swapped 3 times").await?;
+    let said = demo.until_said("status", "after 2 swaps and 1 rollback").await?;
     ensure!(said.contains(&hash(&file)?) && !said.contains("not loaded"), "{said}");
 
     // All of it was recorded: what ran decides the same again, the other build does not.

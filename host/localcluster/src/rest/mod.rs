@@ -85,6 +85,8 @@ pub struct RestConfig {
     pub seed: Option<u64>,
     /// Bearer token of the administrator.
     pub admin_token: String,
+    /// Public half of the key of tokens that are kept in Secrets (P-256, SEC 1); empty: there are none.
+    pub service_account_key: Vec<u8>,
     /// Serve `/localcluster/`, where faults are asked for.
     pub admin_endpoint: bool,
     /// Who may do what.
@@ -113,7 +115,7 @@ impl Rest {
     pub fn new(config: RestConfig) -> Arc<Self> {
         let entropy = clock::Entropy::new(config.seed);
         let rest = Self {
-            tokens: tokens::Tokens::new(entropy.bytes(), config.admin_token),
+            tokens: tokens::Tokens::new(entropy.bytes(), config.admin_token, config.service_account_key),
             store: config.store,
             registry: Registry::new(crate::kinds::builtin()),
             clock: config.clock,

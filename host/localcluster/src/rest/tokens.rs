@@ -1,11 +1,13 @@
 //! Credentials: the administrator's token, tokens of service accounts, and who a request comes from.
 //!
-//! Invariant: a token that this process did not sign, or that has expired, is nobody's.
+//! Invariant: a token that this process did not sign, or that has expired, is nobody's, but for one that a Secret holds:
+//! a controller has signed that with the key made for it, and it lasts as long as the Secret.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use http::header;
 use jiff::{SignedDuration, Timestamp};
+use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -23,7 +25,16 @@ pub(super) const AUDIENCE: &str = "https://kubernetes.default.svc";
 pub(super) struct Tokens {
     key: [u8; 32],
     admin: String,
+    /// Verifies tokens that are kept in Secrets.
+    kept_key: Vec<u8>,
 }
+
+/// Who issues tokens that are kept in Secrets.
+const KEPT_ISSUER: &str = "kubernetes/serviceaccount";
+/// Before the claims of such a token.
+const KEPT: &str = "kubernetes.io/serviceaccount";
+/// Label of a Secret whose token was not used for long, and is good no more.
+const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
 
 /// Whose token it is.
 pub(super) struct Subject<'a> {
@@ -33,8 +44,8 @@ pub(super) struct Subject<'a> {
 }
 
 impl Tokens {
-    pub(super) fn new(key: [u8; 32], admin: String) -> Self {
-        Self { key, admin }
+    pub(super) fn new(key: [u8; 32], admin: String, kept_key: Vec<u8>) -> Self {
+        Self { key, admin, kept_key }
     }
 
     /// A JWT and when it expires.
@@ -78,10 +89,24 @@ impl Tokens {
         if !same(&given, &self.sign(text)) {
             return None;
         }
-        let body = URL_SAFE_NO_PAD.decode(text.rsplit_once('.')?.1).ok()?;
-        let claims: Value = serde_json::from_slice(&body).ok()?;
+        let claims = body(text)?;
         (claims["exp"].as_i64()? > now.as_second()).then_some(claims)
     }
+
+    /// The claims of a token that a Secret holds: ES256 of RFC 7518.
+    fn kept_claims(&self, token: &str) -> Option<Value> {
+        let (text, signature) = token.rsplit_once('.')?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+        let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &self.kept_key);
+        key.verify(text.as_bytes(), &signature).ok()?;
+        body(text).filter(|claims| claims["iss"] == KEPT_ISSUER)
+    }
+}
+
+/// The claims in a token without its signature.
+fn body(text: &str) -> Option<Value> {
+    let body = URL_SAFE_NO_PAD.decode(text.rsplit_once('.')?.1).ok()?;
+    serde_json::from_slice(&body).ok()
 }
 
 /// Compares without telling by its time where they differ.
@@ -125,18 +150,40 @@ impl Rest {
         if !self.tokens.admin.is_empty() && same(token.as_bytes(), self.tokens.admin.as_bytes()) {
             return Some((admin(), json!([AUDIENCE])));
         }
-        let claims = self.tokens.claims(token, self.clock.now())?;
+        let Some(claims) = self.tokens.claims(token, self.clock.now()) else {
+            return Some((self.kept_user(token)?, json!([AUDIENCE])));
+        };
         let account = &claims["kubernetes.io"];
         let namespace = account["namespace"].as_str()?;
         let name = account["serviceaccount"]["name"].as_str()?;
         let uid = account["serviceaccount"]["uid"].as_str()?;
-        // A token dies with its account.
-        let present = self.get_object("serviceaccounts", namespace, name)?;
-        if meta_text(&present, "uid") != uid {
+        let mut user = self.account_user(namespace, name, uid)?;
+        let id = format!("JTI={}", claims["jti"].as_str().unwrap_or_default());
+        user.extra = [("authentication.kubernetes.io/credential-id".to_owned(), vec![id])].into();
+        Some((user, claims["aud"].clone()))
+    }
+
+    /// The user of a token that a Secret holds. It dies with the Secret.
+    fn kept_user(&self, token: &str) -> Option<User> {
+        let claims = self.tokens.kept_claims(token)?;
+        let claim = |name: &str| claims[format!("{KEPT}/{name}")].as_str();
+        let (namespace, secret) = (claim("namespace")?, claim("secret.name")?);
+        let secret = self.get_object("secrets", namespace, secret)?;
+        let held = STANDARD.decode(secret["data"]["token"].as_str()?).ok()?;
+        let is_going = !secret["metadata"]["deletionTimestamp"].is_null();
+        if !same(&held, token.as_bytes())
+            || is_going
+            || secret["metadata"]["labels"][INVALID_SINCE].is_string()
+        {
             return None;
         }
-        let id = format!("JTI={}", claims["jti"].as_str().unwrap_or_default());
-        let user = User {
+        self.account_user(namespace, claim("service-account.name")?, claim("service-account.uid")?)
+    }
+
+    /// A service account as a user. Tokens die with their account.
+    fn account_user(&self, namespace: &str, name: &str, uid: &str) -> Option<User> {
+        let present = self.get_object("serviceaccounts", namespace, name)?;
+        (meta_text(&present, "uid") == uid).then(|| User {
             name: format!("system:serviceaccount:{namespace}:{name}"),
             uid: uid.into(),
             groups: vec![
@@ -144,9 +191,8 @@ impl Rest {
                 format!("system:serviceaccounts:{namespace}"),
                 "system:authenticated".into(),
             ],
-            extra: [("authentication.kubernetes.io/credential-id".to_owned(), vec![id])].into(),
-        };
-        Some((user, claims["aud"].clone()))
+            ..User::default()
+        })
     }
 
     fn get_object(&self, plural: &str, namespace: &str, name: &str) -> Option<Value> {
@@ -163,7 +209,7 @@ mod tests {
         // Test case 2 of RFC 4231, its key padded with zeros as the algorithm does itself.
         let mut key = [0; 32];
         key[..4].copy_from_slice(b"Jefe");
-        let tokens = Tokens::new(key, String::new());
+        let tokens = Tokens::new(key, String::new(), Vec::new());
         let expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
         let hex: String =
             tokens.sign("what do ya want for nothing?").iter().map(|byte| format!("{byte:02x}")).collect();
@@ -172,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_changed_or_expired_token_is_nobodys() {
-        let tokens = Tokens::new([7; 32], String::new());
+        let tokens = Tokens::new([7; 32], String::new(), Vec::new());
         let subject = Subject { namespace: "n", name: "a", uid: "u" };
         let now = Timestamp::UNIX_EPOCH;
         let (token, _) = tokens.issue(&subject, &json!(["x"]), 600, now, "id");

@@ -165,6 +165,24 @@ impl Pki {
     }
 }
 
+/// Name of the file with the key that signs tokens of service accounts which are kept in Secrets.
+const SERVICE_ACCOUNT_KEY: &str = "sa.key";
+
+/// The public half of that key, made if it is not there: an elliptic curve key over P-256 (SEC 1, uncompressed). Whoever
+/// fills such Secrets is given the file, kube-controller-manager by `--service-account-private-key-file`.
+pub fn service_account_key(dir: &Path) -> Result<Vec<u8>, PkiError> {
+    let path = dir.join(SERVICE_ACCOUNT_KEY);
+    let pair = if path.is_file() {
+        let text = fs::read_to_string(&path).map_err(|source| PkiError::Io { path: path.clone(), source })?;
+        KeyPair::from_pem(&text).map_err(|error| PkiError::Unusable { path, reason: error.to_string() })?
+    } else {
+        let pair = KeyPair::generate()?;
+        write_private(&path, &pair.serialize_pem()).map_err(|source| PkiError::Io { path, source })?;
+        pair
+    };
+    Ok(pair.public_key_raw().to_vec())
+}
+
 fn params(name: &str, organization: Option<&str>) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, name);

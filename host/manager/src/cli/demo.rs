@@ -55,7 +55,7 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
     serving::judge(&endpoints).await?;
     let running = args.cluster.start().await?;
     let kubeconfig = running.cluster.kubeconfig_path().to_owned();
-    // The cluster's own authority is what its controllers sign with and publish.
+    // The cluster's own authority and key are what its controllers sign with and publish.
     let mut options = rest.given.clone();
     gates::hand_over(&gates, &mut options);
     let pki = kubeconfig.with_file_name("pki");
@@ -63,6 +63,7 @@ async fn run(args: Args, rest: Rest) -> anyhow::Result<ExitCode> {
         ("root-ca-file", "ca.crt"),
         ("cluster-signing-cert-file", "ca.crt"),
         ("cluster-signing-key-file", "ca.key"),
+        ("service-account-private-key-file", "sa.key"),
     ] {
         if !options.contains(flag) {
             options.set(flag, pki.join(file).display().to_string());

@@ -26,8 +26,6 @@ use crate::{
 pub struct Loaded {
     /// The compiled module.
     pub module: Module,
-    /// The file it came from.
-    pub path: PathBuf,
     /// When it was put together.
     pub since: jiff::Timestamp,
     /// Its view of the store.
@@ -38,6 +36,8 @@ pub struct Loaded {
     pub options: Vec<String>,
     /// How it does.
     pub probation: Arc<Probation>,
+    /// The file it is in; that may be renamed.
+    path: Mutex<PathBuf>,
     generation: AtomicU64,
     instance: Mutex<Option<Instance>>,
     /// One call at a time, in order, and only the one whose turn it is takes a
@@ -71,7 +71,18 @@ impl Loaded {
     ) -> Self {
         let (instance, turn, probation) = (Mutex::default(), Arc::default(), Arc::<Probation>::default());
         let (generation, memory) = (AtomicU64::new(generation), AtomicUsize::new(0));
+        let path = Mutex::new(path);
         Self { module, path, since, generation, view, executor, options, probation, instance, turn, memory }
+    }
+
+    /// The file it is in.
+    pub fn path(&self) -> PathBuf {
+        self.path.lock().clone()
+    }
+
+    /// Notes that its file has another name.
+    pub fn set_path(&self, path: PathBuf) {
+        *self.path.lock() = path;
     }
 
     /// Bytes of linear memory of its instance, as of its last call.

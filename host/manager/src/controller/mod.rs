@@ -92,7 +92,7 @@ pub struct Counters {
     pub swaps: AtomicU64,
     /// Microseconds that the longest swap kept the controller.
     pub longest_swap_micros: AtomicU64,
-    /// Swaps that went back to an earlier version.
+    /// How often it went back to an earlier version.
     pub rollbacks: AtomicU64,
     /// Plans refused as a whole, those past a limit among them.
     pub invalid_plans: AtomicU64,
@@ -215,7 +215,13 @@ impl Controller {
     /// barriers and subscriptions stay; all keys are looked at anew, after
     /// whatever is due.
     pub fn swap(&self, loaded: impl Into<Arc<Loaded>>) {
-        let loaded = loaded.into();
+        self.replace(loaded.into());
+        self.counters.swaps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The same for a version that is not new: one to go back to, or the one that runs with other options. It counts as
+    /// no swap.
+    pub fn replace(&self, loaded: Arc<Loaded>) {
         loaded.probation.excuse(self.struck.excuses(self.current().probation.struck_before()));
         let begun = Instant::now();
         self.queue.set_serial_sources(serial_sources(&loaded));
@@ -231,7 +237,6 @@ impl Controller {
             std::mem::replace(&mut versions.current, loaded.clone())
         };
         *self.since.lock() = self.shared.clock.now();
-        self.counters.swaps.fetch_add(1, Ordering::Relaxed);
         loaded.view.rekey(Cause::Bulk);
         self.swapped.notify_waiters();
         let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);

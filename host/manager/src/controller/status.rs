@@ -40,7 +40,7 @@ pub struct ControllerStatus {
     pub hash: String,
     /// Since when this version runs.
     pub since: jiff::Timestamp,
-    /// Swaps since the start.
+    /// New versions since the start.
     pub swaps: u64,
     /// Whether all that it reads is in the cache.
     pub ready: bool,
@@ -75,7 +75,7 @@ pub struct ControllerStatus {
     pub refusals: RefusalCounts,
     /// The last thing that went wrong.
     pub last_error: Option<KeyError>,
-    /// Swaps that went back to an earlier version.
+    /// How often it went back to an earlier version.
     #[serde(default)]
     pub rollbacks: u64,
     /// Microseconds that the longest swap kept the controller.
@@ -116,7 +116,7 @@ impl Controller {
             name: self.name.clone(),
             aliases: manifest.aliases.clone(),
             version: manifest.version.clone(),
-            file: loaded.path.display().to_string(),
+            file: loaded.path().display().to_string(),
             hash: loaded.module.hash().to_owned(),
             since: *self.since.lock(),
             swaps: count(&self.counters.swaps),

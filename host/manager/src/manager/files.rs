@@ -9,7 +9,7 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Refusal,
+    Refusal, Unloaded,
     rollbacks::RolledBack,
     stage::{Compiling, ModuleStatus, Stage},
 };
@@ -36,10 +36,21 @@ pub(super) struct File {
     banned: Option<String>,
 }
 
+/// A file that holds the module of a controller whose own file is gone.
+pub(super) struct Heir {
+    pub path: PathBuf,
+    /// Hash of its content.
+    pub hash: String,
+    /// Whether no other controller runs from it.
+    pub is_free: bool,
+}
+
 /// All files of the directory.
 #[derive(Default)]
 pub(super) struct Files {
     files: BTreeMap<PathBuf, File>,
+    /// Controllers that ran, and have no file any more.
+    unloaded: BTreeMap<String, Unloaded>,
     /// Trouble with the directory as a whole.
     directory: Option<String>,
     /// Whether the directory has been read for the first time.
@@ -103,8 +114,45 @@ impl Files {
     }
 
     /// The file.
-    pub fn get_mut(&mut self, path: &Path) -> Option<&mut File> {
-        self.files.get_mut(path)
+    pub fn get(&self, path: &Path) -> Option<&File> {
+        self.files.get(path)
+    }
+
+    /// Notes that a controller runs from a file.
+    pub fn runs(&mut self, path: &Path, name: &str) {
+        self.unloaded.remove(name);
+        if let Some(file) = self.files.get_mut(path) {
+            file.runs = Some(name.to_owned());
+        }
+    }
+
+    /// Notes that no controller runs from a file.
+    pub fn runs_nothing(&mut self, path: &Path) {
+        if let Some(file) = self.files.get_mut(path) {
+            file.runs = None;
+        }
+    }
+
+    /// Notes that a controller was stopped for want of a file.
+    pub fn unloaded(&mut self, one: Unloaded) {
+        self.unloaded.insert(one.controller.clone(), one);
+    }
+
+    /// Controllers that were stopped for want of a file.
+    pub fn all_unloaded(&self) -> Vec<Unloaded> {
+        self.unloaded.values().cloned().collect()
+    }
+
+    /// Notes that a file has another name: the controllers that ran from it and from
+    /// the one that had that name before. None, and nothing is changed, if nothing runs
+    /// from it, or its content is still on its way.
+    pub fn move_to(&mut self, from: &Path, to: &Path) -> Option<(String, Option<String>)> {
+        let file = self.files.get(from)?;
+        let runs = file.runs.clone().filter(|_| file.stage.is_settled())?;
+        let file = self.files.remove(from)?;
+        let replaced = self.gone(to);
+        self.files.insert(to.to_owned(), file);
+        Some((runs, replaced))
     }
 
     /// Notes that a file has come to a stage; the controller that runs from it.
@@ -147,11 +195,12 @@ impl Files {
     }
 
     /// A file that holds a module of this name and waits for its turn.
-    pub fn heir(&self, name: &str) -> Option<(PathBuf, String)> {
-        let waiting = self.files.iter().filter(|(_, file)| file.runs.is_none());
-        let mut named =
-            waiting.filter(|(_, file)| file.module.as_ref().is_some_and(|m| m.manifest().name == name));
-        named.next().map(|(path, file)| (path.clone(), file.hash.clone()))
+    pub fn heir(&self, name: &str) -> Option<Heir> {
+        let named = |(_, file): &(&PathBuf, &File)| {
+            file.module.as_ref().is_some_and(|module| module.manifest().name == name)
+        };
+        let (path, file) = self.files.iter().find(named)?;
+        Some(Heir { path: path.clone(), hash: file.hash.clone(), is_free: file.runs.is_none() })
     }
 
     /// What is not at work, and why. `directory` is the one that is followed.

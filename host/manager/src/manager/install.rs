@@ -13,7 +13,9 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    Manager, options,
+    Manager,
+    files::Heir,
+    options,
     rollbacks::RolledBack,
     rollout::{Candidate, Origin},
     stage::{Compiling, Stage},
@@ -91,16 +93,13 @@ impl Manager {
                 self.note_first_load();
                 self.warn_if_empty();
             }
-            SourceEvent::Gone { path } => {
-                let stopped = self.files.lock().gone(&path);
-                if let Some(name) = stopped {
-                    self.stop_controller(&name, &path);
-                    let heir = self.files.lock().heir(&name);
-                    if let Some((path, hash)) = heir {
-                        self.place(&path, &hash);
-                    }
+            SourceEvent::Gone { path } => self.on_gone(&path),
+            SourceEvent::Moved { from, to, bytes, hash } => {
+                if !self.move_file(&from, &to) {
+                    // It sets out anew.
+                    self.on_gone(&from);
+                    self.load(to, bytes, hash);
                 }
-                self.warn_if_empty();
             }
             SourceEvent::Trouble { path, reason } => {
                 tracing::error!(file = %path.display(), reason, "cannot be read");
@@ -114,6 +113,50 @@ impl Manager {
                 tracing::info!(directory = %path.display(), "can be read again");
                 self.files.lock().directory(None);
             }
+        }
+    }
+
+    /// A file is gone. Its controller goes on from another that holds it, or ends.
+    fn on_gone(self: &Arc<Self>, path: &Path) {
+        let (stopped, heir) = {
+            let mut files = self.files.lock();
+            let stopped = files.gone(path);
+            let heir = stopped.as_ref().and_then(|name| files.heir(name));
+            (stopped, heir)
+        };
+        match (stopped, heir) {
+            (Some(name), Some(Heir { path: to, hash, is_free })) => {
+                if is_free {
+                    tracing::info!(controller = name, from = %path.display(), to = %to.display(), "the file is gone: the controller goes on from another");
+                    self.files.lock().runs(&to, &name);
+                    self.relocate(&name, &to);
+                } else {
+                    self.stop_controller(&name, path, "its file is gone");
+                }
+                self.place(&to, &hash);
+            }
+            (Some(name), None) => self.stop_controller(&name, path, "its file is gone"),
+            (None, _) => {}
+        }
+        self.warn_if_empty();
+    }
+
+    /// Notes that a file was renamed: what runs from it does so under the new name. Not where nothing does, or
+    /// its content is still on its way.
+    fn move_file(&self, from: &Path, to: &Path) -> bool {
+        let Some((runs, replaced)) = self.files.lock().move_to(from, to) else { return false };
+        if let Some(name) = replaced {
+            self.stop_controller(&name, to, "its file holds another module");
+        }
+        self.rollbacks.move_to(from, to);
+        self.relocate(&runs, to);
+        tracing::info!(controller = runs, from = %from.display(), to = %to.display(), "file renamed");
+        true
+    }
+
+    fn relocate(&self, name: &str, path: &Path) {
+        if let Some(controller) = self.controller(name) {
+            controller.current().set_path(path.to_owned());
         }
     }
 
@@ -147,16 +190,16 @@ impl Manager {
         if let Some(record) = before {
             return self.load_instead(path, record);
         }
-        let wanted = {
-            let mut files = self.files.lock();
-            let Some(wanted) = files.found(&path, &hash, self.config.clock.now()) else {
-                tracing::warn!(file = %path.display(), hash = short(&hash), "the same content was rolled back before and stays refused");
-                return;
-            };
-            files.loading += 1;
-            wanted
+        let found = self.files.lock().found(&path, &hash, self.config.clock.now());
+        let Some(wanted) = found else {
+            tracing::warn!(file = %path.display(), hash = short(&hash), "the same content was rolled back before and stays refused");
+            return;
         };
         self.rollbacks.forget(&path);
+        if self.runs_already(&path, &hash) {
+            return;
+        }
+        self.files.lock().loading += 1;
         self.advance(&path, Stage::Noticed, None);
         let engine = self.engine.clone();
         let work = self.work.clone();
@@ -171,6 +214,25 @@ impl Manager {
             let took = start.elapsed();
             let _ = work.send(Work::Loaded { path, hash, took, result });
         });
+    }
+
+    /// Whether new content of a file is what its controller runs: a file that was put back. Nothing is to be done.
+    fn runs_already(&self, path: &Path, hash: &str) -> bool {
+        let name = self.files.lock().get(path).and_then(|file| file.runs.clone());
+        let Some(controller) = name.and_then(|name| self.controller(&name)) else { return false };
+        let module = controller.current().module.clone();
+        if module.hash() != hash {
+            return false;
+        }
+        if let Some(file) = self.files.lock().current(path, hash) {
+            file.module = Some(module);
+        }
+        self.note(path, Stage::Live, None);
+        tracing::info!(
+            controller = controller.name(), file = %path.display(), hash = short(hash),
+            "the file holds the version that runs"
+        );
+        true
     }
 
     /// Loads the version that ran when the manager stopped, since what the file
@@ -298,13 +360,12 @@ impl Manager {
             return;
         }
         if let Some(before) = running.as_deref().filter(|before| *before != name) {
-            self.stop_controller(before, path);
-            self.set_runs(path, None);
+            self.stop_controller(before, path, &format!("its file holds {name}"));
+            self.files.lock().runs_nothing(path);
         }
         let current = self.controller(&name);
         if current.as_ref().is_some_and(|c| c.current().module.hash() == module.hash()) && running.is_some() {
-            tracing::info!(controller = name, file = %path.display(), "this version runs already");
-            self.advance(path, Stage::Live, None);
+            self.note(path, Stage::Live, None);
             return;
         }
         let queue = current.as_ref().map_or_else(|| Arc::new(Queue::new()), |c| c.queue().clone());
@@ -409,11 +470,10 @@ impl Manager {
                 Ok(values) if values == current.options => {}
                 Ok(_) => {
                     tracing::info!(controller = controller.name(), "a file named by an option has changed");
-                    let module = current.module.clone();
+                    let (module, path) = (current.module.clone(), current.path());
                     let assembled =
-                        self.assemble(module, &current.path, controller.queue().clone(), Some(&controller));
+                        self.assemble(module, &path, controller.queue().clone(), Some(&controller));
                     if let Ok(loaded) = assembled {
-                        let path = current.path.clone();
                         self.post(Work::Warmed(Box::new(Candidate {
                             path,
                             loaded: Arc::new(loaded),

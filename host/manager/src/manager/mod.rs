@@ -42,7 +42,7 @@ pub use oversight::Oversight;
 pub use rehearsal::{CanaryRule, Rollout};
 pub use selection::Selection;
 pub use stage::{Compiling, ModuleStatus, Stage, StageCounts};
-pub use status::{Refusal, ResourceStatus, Status};
+pub use status::{Refusal, ResourceStatus, Status, Unloaded};
 
 use crate::{
     api::ApiClient,
@@ -386,10 +386,10 @@ impl Manager {
             })
             .collect();
         resources.sort_by(|a, b| a.resource.cmp(&b.resource));
-        let (mut refused, modules, compiling) = {
+        let (mut refused, unloaded, modules, compiling) = {
             let files = self.files.lock();
             let compiling = Some(files.compiling).filter(|compiling| compiling.of > 0);
-            (files.refusals(&self.config.controllers_dir), files.statuses(), compiling)
+            (files.refusals(&self.config.controllers_dir), files.all_unloaded(), files.statuses(), compiling)
         };
         refused.extend(self.shadow_refusals());
         Status {
@@ -401,6 +401,7 @@ impl Manager {
             unanswered: discovery.unanswered,
             controllers,
             refused,
+            unloaded,
             modules,
             compiling,
             stages: self.stages.by_name(),

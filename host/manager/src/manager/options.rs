@@ -10,7 +10,8 @@ use std::{
 };
 
 use crate::{
-    contract::{Manifest, OptionKind, OptionSpec},
+    contract::{LookupRule, Manifest, OptionKind, OptionSpec},
+    executor::signing,
     goflag,
 };
 
@@ -152,6 +153,28 @@ pub fn concurrency(manifest: &Manifest, given: &Given) -> Result<usize, OptionEr
     }
 }
 
+/// What a module lacks to do its work: it signs, and no flag names a key; or it works with files, and none is named.
+/// For people.
+pub fn lacks(manifest: &Manifest, given: &Given) -> Option<String> {
+    let is_given = |flag: &String| given.get(flag).is_some_and(|file| !file.is_empty());
+    let keys = manifest.lookups.iter().filter_map(|rule| match rule {
+        LookupRule::Sign(key) => Some(signing::flags(key)[0].clone()),
+        _ => None,
+    });
+    let keys: Vec<String> = keys.collect();
+    let files =
+        manifest.options.iter().filter(|spec| spec.kind == OptionKind::File && spec.default.is_empty());
+    let (wanted, what) = match keys.is_empty() {
+        true => (files.map(|spec| spec.name.clone()).collect(), "file is named"),
+        false => (keys, "key to sign with is named"),
+    };
+    if wanted.is_empty() || wanted.iter().any(is_given) {
+        return None;
+    }
+    let flags: Vec<String> = wanted.iter().map(|flag| format!("--{flag}")).collect();
+    Some(format!("no {what} ({}): it does nothing that needs one", flags.join(", ")))
+}
+
 /// Whether any option is a file, whose content can change while we run.
 pub fn has_files(manifest: &Manifest) -> bool {
     manifest.options.iter().any(|spec| spec.kind == OptionKind::File)
@@ -289,6 +312,33 @@ mod tests {
             assert_eq!(value(&spec, &all).ok().as_deref(), Some(handed), "{given}");
         }
         assert_eq!(value(&spec, &Given::new()).ok().as_deref(), Some("0.5"));
+    }
+
+    #[test]
+    fn a_module_without_what_it_works_with_is_told() {
+        let file = OptionSpec {
+            name: "root-ca-file".into(),
+            kind: OptionKind::File,
+            default: String::new(),
+            help: String::new(),
+        };
+        let publisher = Manifest { options: vec![file.clone()], ..Manifest::blank("publisher") };
+        let keys = ["web", "web-inner"].map(|key| LookupRule::Sign(key.into())).into();
+        let signer = Manifest { options: vec![file], lookups: keys, ..Manifest::blank("signer") };
+        let given = |flag: &str, file: &str| Given::from([(flag.to_owned(), file.to_owned())]);
+        assert_eq!(lacks(&Manifest::blank("web"), &Given::new()), None);
+        assert_eq!(lacks(&publisher, &given("root-ca-file", "/f")), None);
+        assert_eq!(
+            lacks(&publisher, &given("root-ca-file", "")).as_deref(),
+            Some("no file is named (--root-ca-file): it does nothing that needs one")
+        );
+        assert_eq!(lacks(&signer, &given("web-inner-key-file", "/f")), None);
+        assert_eq!(
+            lacks(&signer, &given("root-ca-file", "/f")).as_deref(),
+            Some(
+                "no key to sign with is named (--web-key-file, --web-inner-key-file): it does nothing that needs one"
+            )
+        );
     }
 
     #[test]

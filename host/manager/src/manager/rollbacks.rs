@@ -66,6 +66,17 @@ impl Rollbacks {
         }
     }
 
+    /// Remembers under a file's new name.
+    pub(super) fn move_to(&self, from: &Path, to: &Path) {
+        let text = self.place(from).and_then(|place| std::fs::read(place).ok());
+        let record = text.and_then(|text| serde_json::from_slice::<RolledBack>(&text).ok());
+        self.forget(from);
+        self.forget(to);
+        if let Some(record) = record {
+            self.keep(&RolledBack { file: to.to_owned(), ..record });
+        }
+    }
+
     /// Forgets what is remembered of a file: it has other content.
     pub(super) fn forget(&self, file: &Path) {
         if let Some(place) = self.place(file) {
@@ -104,8 +115,11 @@ mod tests {
         assert_eq!(get("/modules/a.wasm", "bad"), Some(record));
         assert_eq!(get("/modules/a.wasm", "other"), None);
         assert_eq!(get("/modules/b.wasm", "bad"), None);
-        rollbacks.forget(Path::new("/modules/a.wasm"));
+        rollbacks.move_to(Path::new("/modules/a.wasm"), Path::new("/modules/b.wasm"));
         assert_eq!(get("/modules/a.wasm", "bad"), None);
+        assert_eq!(get("/modules/b.wasm", "bad").map(|record| record.file), Some("/modules/b.wasm".into()));
+        rollbacks.forget(Path::new("/modules/b.wasm"));
+        assert_eq!(get("/modules/b.wasm", "bad"), None);
     }
 
     #[test]

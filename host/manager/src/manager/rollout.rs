@@ -13,7 +13,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::{Manager, Running, install::Work, options, rollbacks::RolledBack, stage::Stage};
+use super::{Manager, Running, Unloaded, install::Work, options, rollbacks::RolledBack, stage::Stage};
 use crate::{
     controller::{Controller, Loaded},
     engine::{Module, short},
@@ -69,13 +69,18 @@ impl Manager {
     /// Notes how far the newest content of a file has come. What concerns a
     /// controller that runs is told in the log.
     pub(super) fn advance(&self, path: &Path, stage: Stage, reason: Option<String>) {
-        self.stages.add(stage);
-        let running = self.files.lock().advance(path, stage, reason, self.config.clock.now());
+        let running = self.note(path, stage, reason);
         let (file, stage) = (path.display(), stage.name());
         match running {
             Some(controller) => tracing::info!(controller, %file, stage, "new version {stage}"),
             None => tracing::debug!(%file, stage, "module {stage}"),
         }
+    }
+
+    /// Notes how far the newest content of a file has come, without a word; the controller that runs from it.
+    pub(super) fn note(&self, path: &Path, stage: Stage, reason: Option<String>) -> Option<String> {
+        self.stages.add(stage);
+        self.files.lock().advance(path, stage, reason, self.config.clock.now())
     }
 
     /// Starts the first version of a controller.
@@ -90,6 +95,9 @@ impl Manager {
             controller = name, version = manifest.version, file = %path.display(), hash = short(loaded.module.hash()),
             took = ?took, "controller loaded"
         );
+        if let Some(lacks) = options::lacks(&manifest, &self.config.options) {
+            tracing::warn!(controller = name, "{lacks}");
+        }
         let log = Arc::new(GuestLog::new(&name));
         let leadership = self.election.join(&name, &manifest.aliases);
         let controller = Controller::new(loaded, queue, self.shared.clone(), concurrency, log, leadership);
@@ -110,7 +118,7 @@ impl Manager {
         });
         self.controllers.lock().insert(name.clone(), Running { controller, task, history: Vec::new() });
         self.advance(path, Stage::Live, None);
-        self.set_runs(path, Some(name));
+        self.files.lock().runs(path, &name);
     }
 
     /// Waits until all that a candidate reads is in the cache.
@@ -162,13 +170,19 @@ impl Manager {
             return self.drain(controller, Candidate { path, loaded, origin });
         }
         let old = controller.current();
+        // What does not come from the file follows it where it was renamed.
+        let path = if matches!(origin, Origin::File { .. }) { path } else { old.path() };
+        loaded.set_path(path.clone());
         loaded.set_generation(old.generation() + 1);
         let (old_module, clean) = (old.module.clone(), old.probation.is_clean());
         let (old_version, old_hash) = (&old_module.manifest().version, short(old_module.hash()));
         let hash = short(loaded.module.hash()).to_owned();
         drop(old);
         let start = Instant::now();
-        controller.swap(loaded);
+        match origin {
+            Origin::File { .. } => controller.swap(loaded),
+            Origin::Options | Origin::Rollback { .. } => controller.replace(loaded),
+        }
         controller.queue().refill();
         let took = start.elapsed();
         match origin {
@@ -182,7 +196,7 @@ impl Manager {
                     self.remember(&name, old_module);
                 }
                 self.advance(&path, Stage::Live, None);
-                self.set_runs(&path, Some(name));
+                self.files.lock().runs(&path, &name);
             }
             Origin::Options => {
                 tracing::info!(controller = name, version = manifest.version, hash, "options taken over");
@@ -212,7 +226,7 @@ impl Manager {
         if self.files.lock().restore(path, &runs) {
             self.rollbacks.forget(path);
             self.advance(path, Stage::Live, None);
-            self.set_runs(path, Some(name.to_owned()));
+            self.files.lock().runs(path, name);
             return format!("it is what {file} holds");
         }
         let Some((refused, reason, at)) = self.files.lock().refused(path) else {
@@ -265,11 +279,11 @@ impl Manager {
             Ok(()) => {}
             Err((why_not, _)) => {
                 tracing::error!(
-                    controller = name, file = %current.path.display(), hash = short(hash), reason,
+                    controller = name, file = %current.path().display(), hash = short(hash), reason,
                     "{why_not}: it is slowed as long as nothing else comes of it; put a version that works in its file"
                 );
                 let mut files = self.files.lock();
-                if let Some(file) = files.current(&current.path, hash) {
+                if let Some(file) = files.current(&current.path(), hash) {
                     file.reason = Some(format!("{reason}; {why_not}"));
                 }
             }
@@ -298,6 +312,7 @@ impl Manager {
     ) -> Result<(), (String, Option<oneshot::Sender<Result<String, String>>>)> {
         let name = controller.name();
         let current = controller.current();
+        let path = current.path();
         let before = self.controllers.lock().get_mut(name).and_then(|running| running.history.pop());
         let Some(before) = before else {
             let why_not = format!(
@@ -307,8 +322,7 @@ impl Manager {
             );
             return Err((why_not, reply));
         };
-        let assembled =
-            self.assemble(before.clone(), &current.path, controller.queue().clone(), Some(controller));
+        let assembled = self.assemble(before.clone(), &path, controller.queue().clone(), Some(controller));
         let loaded = match assembled {
             Ok(loaded) => loaded,
             Err(error) => {
@@ -316,11 +330,9 @@ impl Manager {
                 return Err((format!("the version before cannot be set up again: {error}"), reply));
             }
         };
-        let path = current.path.clone();
         // Newer content that is on its way already is not what goes wrong.
         if self.files.lock().current(&path, current.module.hash()).is_some() {
-            let told = format!("rolled back to {}: {reason}", short(before.hash()));
-            self.advance(&path, Stage::RolledBack, Some(told));
+            self.advance(&path, Stage::RolledBack, Some(format!("rolled back: {reason}")));
         }
         self.warm(Candidate { path, loaded: Arc::new(loaded), origin: Origin::Rollback { reason, reply } });
         Ok(())
@@ -341,11 +353,18 @@ impl Manager {
         self.post(Work::Reload);
     }
 
-    pub(super) fn stop_controller(&self, name: &str, path: &Path) {
+    /// Stops a controller for which there is no module any more; `reason` is for people.
+    pub(super) fn stop_controller(&self, name: &str, path: &Path, reason: &str) {
         let running = self.controllers.lock().remove(name);
         if let Some(running) = running {
             running.controller.stop();
-            tracing::info!(controller = name, file = %path.display(), "controller unloaded: its file is gone");
+            tracing::info!(controller = name, file = %path.display(), "controller unloaded: {reason}");
+            self.files.lock().unloaded(Unloaded {
+                controller: name.to_owned(),
+                file: path.display().to_string(),
+                reason: reason.to_owned(),
+                at: self.config.clock.now(),
+            });
             let aliases = running.controller.current().module.manifest().aliases.clone();
             let (election, name) = (self.election.clone(), name.to_owned());
             tokio::spawn(async move {
@@ -363,13 +382,6 @@ impl Manager {
             ),
             None => tracing::error!(file = %path.display(), reason, "module refused"),
         }
-        self.stages.add(Stage::Refused);
-        self.files.lock().advance(path, Stage::Refused, Some(reason), self.config.clock.now());
-    }
-
-    pub(super) fn set_runs(&self, path: &Path, name: Option<String>) {
-        if let Some(file) = self.files.lock().get_mut(path) {
-            file.runs = name;
-        }
+        self.note(path, Stage::Refused, Some(reason));
     }
 }

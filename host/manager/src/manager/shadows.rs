@@ -93,7 +93,7 @@ impl Manager {
                 tracing::error!(controller = name, file = %path.display(), reason, "cannot be read");
                 self.shadow_troubles.lock().insert(path, reason);
             }
-            SourceEvent::Scanned | SourceEvent::Recovered { .. } => {}
+            SourceEvent::Scanned | SourceEvent::Recovered { .. } | SourceEvent::Moved { .. } => {}
         }
     }
 

@@ -39,6 +39,10 @@ pub struct Status {
     pub leases: Vec<LeaseStatus>,
     /// Files that are not loaded, or whose new content is not, and why.
     pub refused: Vec<Refusal>,
+    /// Controllers that ran and were stopped, since their files are gone or hold
+    /// something else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unloaded: Vec<Unloaded>,
     /// What is cached, by name.
     pub resources: Vec<ResourceStatus>,
     /// All files, and how far each has come.
@@ -66,6 +70,20 @@ pub struct Refusal {
     pub file: String,
     /// Why.
     pub reason: String,
+}
+
+/// A controller that ran, and has no file any more.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unloaded {
+    /// The controller.
+    pub controller: String,
+    /// The file it ran from.
+    pub file: String,
+    /// Why it does not run any more.
+    pub reason: String,
+    /// Since when.
+    pub at: jiff::Timestamp,
 }
 
 /// One resource of the cache.
@@ -139,11 +157,13 @@ impl Status {
         let _ = writeln!(text, "\n{}", rows.next().unwrap_or_default());
         for (c, row) in self.controllers.iter().zip(rows) {
             let _ = writeln!(text, "{row}");
-            let rolled_back = match c.rollbacks {
-                0 => String::new(),
-                times => format!(", rolled back {times}"),
-            };
-            let _ = writeln!(text, "    since {:.0}, swapped {} times{rolled_back}", c.since, c.swaps);
+            let _ = writeln!(
+                text,
+                "    since {:.0}, after {} and {}",
+                c.since,
+                counted(c.swaps, "swap"),
+                counted(c.rollbacks, "rollback")
+            );
             if !c.leads {
                 let _ = writeln!(text, "    stands by");
             }
@@ -220,9 +240,21 @@ impl Status {
                 let _ = writeln!(text, "\n{}: {reason}", module.file);
             }
         }
+        for one in &self.unloaded {
+            let _ = writeln!(
+                text,
+                "\nnot running: {}, since {:.0}: {} ({})",
+                one.controller, one.at, one.reason, one.file
+            );
+        }
         for refusal in &self.refused {
             let _ = writeln!(text, "\nnot loaded: {}: {}", refusal.file, refusal.reason);
         }
         text
     }
+}
+
+/// A number of things: `1 swap`, `2 swaps`.
+fn counted(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

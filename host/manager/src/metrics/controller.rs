@@ -14,7 +14,7 @@ const MANAGER: &str = "kube-controller-manager";
 pub mod counted {
     /// Versions that took over from another.
     pub const SWAPS: &str = "coxswain_module_swaps_total";
-    /// Swaps that went back.
+    /// Ways back.
     pub const ROLLBACKS: &str = "coxswain_module_rollbacks_total";
     /// Plans that were refused as a whole.
     pub const INVALID_PLANS: &str = "coxswain_invalid_plans_total";
@@ -26,7 +26,7 @@ pub mod counted {
 
 const COUNTERS: [(&str, &str); 5] = [
     (counted::SWAPS, "[ALPHA] Versions of a module that took over from another."),
-    (counted::ROLLBACKS, "[ALPHA] Swaps that went back to an earlier version."),
+    (counted::ROLLBACKS, "[ALPHA] How often it went back to an earlier version."),
     (counted::INVALID_PLANS, "[ALPHA] Plans that were refused as a whole."),
     (counted::WRITES, "[ALPHA] Writes that succeeded."),
     (counted::NO_OP_WRITES, "[ALPHA] Writes that succeeded and changed nothing."),

@@ -41,6 +41,18 @@ pub enum SourceEvent {
         /// The file.
         path: PathBuf,
     },
+    /// A file that was found before has another name, one that another may have
+    /// had before.
+    Moved {
+        /// Its name before.
+        from: PathBuf,
+        /// Its name.
+        to: PathBuf,
+        /// Its content, which is what it was.
+        bytes: Vec<u8>,
+        /// SHA-256 of the content, in hexadecimal.
+        hash: String,
+    },
     /// A file, or the directory itself, cannot be read. Said once; what was found
     /// before still holds.
     Trouble {

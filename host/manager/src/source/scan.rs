@@ -107,7 +107,8 @@ impl Scanner {
                 continue;
             }
             known.missed = false;
-            events.extend(look(path, known, now));
+            let event = look(path, known, now);
+            events.extend(event.map(|event| self.as_move(event, &paths)));
         }
         self.files.retain(|path, known| {
             if paths.binary_search(path).is_ok() {
@@ -124,6 +125,25 @@ impl Scanner {
             false
         });
         events
+    }
+}
+
+impl Scanner {
+    /// New content that is that of a file which is missing now: the file has another
+    /// name.
+    fn as_move(&mut self, event: SourceEvent, paths: &[PathBuf]) -> SourceEvent {
+        let SourceEvent::Found { path: to, bytes, hash } = event else { return event };
+        let is_missing = |(path, known): &(&PathBuf, &Known)| {
+            known.hash.as_ref() == Some(&hash) && paths.binary_search(path).is_err()
+        };
+        let from = self.files.iter().find(is_missing).map(|(path, _)| path.clone());
+        match from {
+            Some(from) => {
+                self.files.remove(&from);
+                SourceEvent::Moved { from, to, bytes, hash }
+            }
+            None => SourceEvent::Found { path: to, bytes, hash },
+        }
     }
 }
 

@@ -15,6 +15,7 @@ fn told(events: &[SourceEvent]) -> Vec<String> {
                 format!("found {} {}", name(path), bytes.last().copied().unwrap_or_default())
             }
             SourceEvent::Gone { path } => format!("gone {}", name(path)),
+            SourceEvent::Moved { from, to, .. } => format!("moved {} to {}", name(from), name(to)),
             SourceEvent::Trouble { path, .. } => format!("trouble {}", name(path)),
             SourceEvent::Recovered { .. } => "recovered".to_owned(),
             SourceEvent::Scanned => "scanned".to_owned(),
@@ -64,6 +65,27 @@ fn each_content_is_told_once() {
     fs::rename(dir.path(".new"), dir.path("a.wasm")).unwrap();
     assert_eq!(dir.scan(), ["found a.wasm 3"]);
     dir.write("a.wasm", &minimal_module(3));
+    assert_eq!(dir.scan(), [""; 0]);
+    assert!(!dir.scanner.is_waiting());
+}
+
+#[test]
+fn a_file_that_has_another_name_is_the_same_file() {
+    let mut dir = Dir::new();
+    dir.write("a.wasm", &minimal_module(1));
+    dir.write("b.wasm", &minimal_module(2));
+    assert_eq!(dir.scan(), ["found a.wasm 1", "found b.wasm 2"]);
+    fs::rename(dir.path("a.wasm"), dir.path("c.wasm")).unwrap();
+    assert_eq!(dir.scan(), ["moved a.wasm to c.wasm"]);
+    // Over another file, and by a copy whose original is removed.
+    fs::rename(dir.path("c.wasm"), dir.path("b.wasm")).unwrap();
+    assert_eq!(dir.scan(), ["moved c.wasm to b.wasm"]);
+    fs::copy(dir.path("b.wasm"), dir.path("d.wasm")).unwrap();
+    fs::remove_file(dir.path("b.wasm")).unwrap();
+    assert_eq!(dir.scan(), ["moved b.wasm to d.wasm"]);
+    // A copy beside its original is a second file.
+    fs::copy(dir.path("d.wasm"), dir.path("e.wasm")).unwrap();
+    assert_eq!(dir.scan(), ["found e.wasm 1"]);
     assert_eq!(dir.scan(), [""; 0]);
     assert!(!dir.scanner.is_waiting());
 }

@@ -62,7 +62,7 @@ impl Shadow {
         let manifest = self.candidate.module.manifest();
         ShadowStatus {
             version: manifest.version.clone(),
-            file: self.candidate.path.display().to_string(),
+            file: self.candidate.path().display().to_string(),
             hash: self.candidate.module.hash().to_owned(),
             since: self.since,
             wanted: self.wanted,

@@ -70,6 +70,7 @@ impl Sandbox {
             clock: Clock::starting_at(clock.now()),
             seed: None,
             admin_token: String::new(),
+            service_account_key: Vec::new(),
             admin_endpoint: false,
             authorization: AuthorizationMode::AlwaysAllow,
         });

@@ -26,6 +26,7 @@ impl Cluster {
             clock: Clock::system(),
             seed: Some(1),
             admin_token: String::new(),
+            service_account_key: Vec::new(),
             admin_endpoint: false,
             authorization: AuthorizationMode::AlwaysAllow,
         });
