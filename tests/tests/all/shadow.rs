@@ -1,6 +1,6 @@
 //! A new version beside the one that runs: compared, held, let through; then with a share of the keys.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use anyhow::{Context, ensure};
 use coxswain::{
@@ -9,7 +9,7 @@ use coxswain::{
     manager::{Config, Rollout},
 };
 use coxswain_localcluster::{Target, rest::options::DeleteOptions};
-use coxswain_tests::{Bed, LIMIT, crd, deployment, module, rebuilt, test_guest, text};
+use coxswain_tests::{Bed, LIMIT, crd, deployment, module, rebuilt, start_manager_with, test_guest, text};
 use serde_json::{Value, json};
 
 const GADGETS: &str = "gadget-controller";
@@ -338,6 +338,7 @@ async fn a_canary_that_faults_loses_its_keys() -> anyhow::Result<()> {
     // Those of its share are made by the version that runs once they are its own again.
     wait_for_parts(&bed, "trap", KEYS).await?;
     bed.until("it is refused", LIMIT, async |bed| Ok(stage(bed).0 == "refused")).await?;
+    ensure!(bed.manager.rollback(GADGETS).await.is_err_and(|why| why.contains("no version to go back to")));
     ensure!(
         stage(&bed).1.contains("it failed as a canary with 50% of the keys: default/trap-"),
         "{:?}",
@@ -350,6 +351,47 @@ async fn a_canary_that_faults_loses_its_keys() -> anyhow::Result<()> {
         set_parts(&bed, &format!("trap-{n}"), 2)?;
     }
     wait_for_parts(&bed, "trap", 2 * KEYS).await?;
+    bed.stop().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_canary_and_one_that_is_held_are_called_off_by_hand_and_stay_so() -> anyhow::Result<()> {
+    let cache = tempfile::tempdir()?;
+    let own = |rollout: Rollout| {
+        let cache = cache.path().to_owned();
+        move |config: &mut Config| {
+            config.rollout = rollout;
+            config.engine.cache_dir = Some(cache);
+            config.discovery_interval = Duration::from_millis(100);
+        }
+    };
+    let mut bed = bed(own(canary("50%:10m"))).await?;
+    let before = controller(&bed)?.hash;
+    bed.install(GADGETS, &test_guest("gadget-next")?)?;
+    bed.until("the canary is there", LIMIT, async |bed| Ok(controller(bed)?.canary.is_some())).await?;
+    let said = bed.manager.rollback(GADGETS).await.map_err(anyhow::Error::msg)?;
+    ensure!(said.contains("the new version next is called off; 0.1.0 ("), "{said}");
+    let refused = async |bed: &Bed| {
+        bed.until("it is refused", LIMIT, async |bed| Ok(stage(bed).1.contains("called it off"))).await?;
+        let status = controller(bed)?;
+        ensure!(status.canary.is_none() && status.hash == before && status.swaps == 0, "{status:#?}");
+        anyhow::Ok(())
+    };
+    refused(&bed).await?;
+    // A restart does not try it, let alone with all keys.
+    bed.manager.shutdown().await;
+    let held = Rollout { agreements: 1_000_000, ..Rollout::default() };
+    bed.manager = start_manager_with(bed.cluster.kubeconfig_path(), &bed.controllers_dir, own(held)).await?;
+    bed.until("the version before runs", LIMIT, async |bed| Ok(controller(bed).is_ok_and(|c| c.ready)))
+        .await?;
+    refused(&bed).await?;
+    // One that is compared is called off in the same way.
+    bed.install(GADGETS, &rebuilt(&test_guest("gadget-next")?, "again"))?;
+    bed.until("it is compared", LIMIT, async |bed| Ok(stage(bed).0 == "shadowing")).await?;
+    bed.until("it can be called off", LIMIT, async |bed| Ok(bed.manager.rollback(GADGETS).await.is_ok()))
+        .await?;
+    refused(&bed).await?;
     bed.stop().await;
     Ok(())
 }

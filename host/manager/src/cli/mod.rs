@@ -63,7 +63,7 @@ enum Command {
     Status(status::Args),
     /// How a candidate in the shadow of a controller differs from it.
     Shadow(shadow::Args),
-    /// Have a controller go back to the version of its module that ran before.
+    /// Have a controller go back to the version of its module that ran before, or call a new one off.
     Rollback(control::ControllerArgs),
     /// Let a new version through that is held, compared or a canary.
     Promote(control::ControllerArgs),

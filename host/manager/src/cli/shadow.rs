@@ -6,7 +6,7 @@ use anyhow::bail;
 use coxswain::{
     controller::ControllerStatus,
     engine::short,
-    manager::{ModuleStatus, Status},
+    manager::{ModuleStatus, Status, not_running},
 };
 
 use super::status;
@@ -30,7 +30,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let named = |c: &&ControllerStatus| c.name == args.name || c.aliases.contains(&args.name);
     let Some(controller) = status.controllers.iter().find(named) else {
         let names: Vec<_> = status.controllers.iter().map(|c| c.name.as_str()).collect();
-        bail!("no controller {:?} runs; there are {}", args.name, names.join(", "));
+        bail!("{}", not_running(&args.name, &names));
     };
     if controller.shadows.is_empty() {
         bail!("{}", none(controller, &status));

@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use coxswain::{
     contract::Manifest,
     goflag,
-    manager::{Given, Manager, Operating, Selection},
+    manager::{Given, Manager, Operating, Selection, nearest},
 };
 
 use super::{
@@ -254,7 +254,7 @@ fn names_of(modules: &Modules<'_>) -> Vec<String> {
 
 /// What may be meant by a name that no module has.
 fn hint(name: &str, have: &[String], modules: &Modules<'_>) -> String {
-    match judge::nearest(name, have.iter().map(String::as_str)) {
+    match nearest(name, have.iter().map(String::as_str)) {
         Some(near) => format!("did you mean {near}?"),
         None => format!("it has {}", or_none(&modules.manifests)),
     }

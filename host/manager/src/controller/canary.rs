@@ -27,6 +27,7 @@ pub struct Canary {
     until: jiff::Timestamp,
     reconciles: AtomicU64,
     through: AtomicBool,
+    off: AtomicBool,
 }
 
 /// A canary, for `coxswain status`.
@@ -77,8 +78,8 @@ impl Canary {
         since: jiff::Timestamp,
         until: jiff::Timestamp,
     ) -> Arc<Self> {
-        let (reconciles, through) = (AtomicU64::new(0), AtomicBool::new(false));
-        Arc::new(Self { loaded, percent, since, until, reconciles, through })
+        let (reconciles, through, off) = (AtomicU64::new(0), AtomicBool::new(false), AtomicBool::new(false));
+        Arc::new(Self { loaded, percent, since, until, reconciles, through, off })
     }
 
     /// The canary as it is now.
@@ -106,6 +107,16 @@ impl Canary {
     /// Ends its time.
     pub fn let_through(&self) {
         self.through.store(true, Ordering::Relaxed);
+    }
+
+    /// Has its keys taken back.
+    pub fn call_off(&self) {
+        self.off.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`Canary::call_off`] was called.
+    pub fn is_called_off(&self) -> bool {
+        self.off.load(Ordering::Relaxed)
     }
 
     /// Whether [`Canary::let_through`] was called.
@@ -146,7 +157,9 @@ impl Controller {
     pub fn start_canary(&self, canary: &Arc<Canary>) {
         canary.loaded.probation.excuse(self.struck.excuses(None));
         canary.loaded.view.adopt(&self.current().view);
-        self.versions.write().canary = Some(canary.clone());
+        let before = self.versions.write().canary.replace(canary.clone());
+        // Not under the lock: a version that goes lets go of its part in the store.
+        drop(before);
         self.wake_share(canary);
     }
 

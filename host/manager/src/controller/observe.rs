@@ -73,16 +73,19 @@ impl Followers {
 impl Controller {
     /// Lets somebody look on from the next reconcile on.
     pub fn observe(&self, observer: Arc<dyn Observer>) {
-        self.observers.write().push(observer);
+        let mut all = self.observers.write();
+        *all = all.iter().cloned().chain([observer]).collect();
     }
 
     /// Ends [`Controller::observe`]. Reconciles under way are followed to their end.
     pub fn stop_observing(&self, observer: &Arc<dyn Observer>) {
-        self.observers.write().retain(|other| !Arc::ptr_eq(other, observer));
+        let mut all = self.observers.write();
+        *all = all.iter().filter(|other| !Arc::ptr_eq(other, observer)).cloned().collect();
     }
 
     pub(super) fn followers(&self, loaded: &Arc<Loaded>, key: &Key) -> Followers {
-        let observers = self.observers.read();
+        // Nobody is called under the lock.
+        let observers = self.observers.read().clone();
         Followers(observers.iter().filter_map(|observer| observer.begin(loaded, key)).collect())
     }
 }

@@ -1,10 +1,16 @@
 //! What a controller tells about itself.
 
-use std::{collections::BTreeMap, sync::atomic::Ordering};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering},
+};
 
 use serde::{Deserialize, Serialize};
 
-use super::{CanaryStatus, Controller, shadow::ShadowStatus};
+use super::{
+    CanaryStatus, Controller,
+    shadow::{Shadow, ShadowStatus},
+};
 use crate::{
     contract::display_name,
     grants::RefusalCounts,
@@ -112,13 +118,16 @@ impl Controller {
         let manifest = loaded.module.manifest();
         let queue = self.queue.stats();
         let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        // One after the other: no lock is held while another is taken.
+        let (since, last_error) = (self.running_since(), self.last_error());
+        let shadows = self.shadows();
         ControllerStatus {
             name: self.name.clone(),
             aliases: manifest.aliases.clone(),
             version: manifest.version.clone(),
             file: loaded.path().display().to_string(),
             hash: loaded.module.hash().to_owned(),
-            since: *self.since.lock(),
+            since,
             swaps: count(&self.counters.swaps),
             ready: loaded.view.is_ready(),
             waiting_for: self.waiting_for(),
@@ -134,16 +143,28 @@ impl Controller {
             no_op_writes: count(&self.counters.no_op_writes),
             leads: self.leads(),
             refusals: loaded.view.grants().counts(),
-            last_error: self.last_error.lock().clone(),
+            last_error,
             longest_swap_micros: count(&self.counters.longest_swap_micros),
             rollbacks: count(&self.counters.rollbacks),
             invalid_plans: count(&self.counters.invalid_plans),
             limits: loaded.module.limits().into(),
             limit_hits: self.counters.limit_hits.by_name(),
             slowed: loaded.probation.trouble(),
-            shadows: self.shadows.read().iter().map(|shadow| shadow.status()).collect(),
+            shadows: shadows.iter().map(|shadow| shadow.status()).collect(),
             canary: self.canary().map(|canary| canary.status()),
         }
+    }
+
+    fn running_since(&self) -> jiff::Timestamp {
+        *self.since.lock()
+    }
+
+    fn last_error(&self) -> Option<KeyError> {
+        self.last_error.lock().clone()
+    }
+
+    fn shadows(&self) -> Vec<Arc<Shadow>> {
+        self.shadows.read().clone()
     }
 
     /// The controller at a scrape of metrics.

@@ -1,11 +1,15 @@
 //! The manager at a scrape.
 
-use std::{collections::HashMap, sync::atomic::Ordering};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering},
+};
 
 use super::{Manager, state_name};
 use crate::{
     api::ApiClient,
     contract,
+    controller::Controller,
     metrics::{LeaseFigures, Metrics, ResourceFigures, Scraped},
 };
 
@@ -36,24 +40,33 @@ impl Manager {
             _ => Ok(()),
         };
         checks.push(("leaderElection".to_owned(), lease));
-        for (name, one) in self.controllers.lock().iter() {
-            let waits = if ready { one.controller.status().waiting_for } else { Vec::new() };
-            let outcome = if one.task.is_finished() {
+        let ended: Vec<String> = {
+            let controllers = self.controllers.lock();
+            controllers
+                .iter()
+                .filter(|(_, one)| one.task.is_finished())
+                .map(|(name, _)| name.clone())
+                .collect()
+        };
+        for one in self.running_controllers() {
+            let name = one.name();
+            let waits = if ready { one.status().waiting_for } else { Vec::new() };
+            let outcome = if ended.iter().any(|ended| ended == name) {
                 Err("its loop has ended".to_owned())
             } else if waits.is_empty() {
                 Ok(())
             } else {
                 Err(format!("waits for {}", waits.join(", ")))
             };
-            checks.push((name.clone(), outcome));
+            checks.push((name.to_owned(), outcome));
         }
         checks
     }
 
     /// Bytes of linear memory of each controller's instance.
     pub fn module_memory(&self) -> Vec<(String, usize)> {
-        let controllers = self.controllers.lock();
-        controllers.iter().map(|(name, one)| (name.clone(), one.controller.current().memory())).collect()
+        let memory = |one: &Arc<Controller>| (one.name().to_owned(), one.current().memory());
+        self.running_controllers().iter().map(memory).collect()
     }
 
     /// The client of the API server.
@@ -87,8 +100,7 @@ impl Manager {
     }
 
     fn figures(&self) -> Scraped {
-        let controllers: Vec<_> =
-            self.controllers.lock().values().map(|one| one.controller.clone()).collect();
+        let controllers = self.running_controllers();
         let informers: HashMap<u32, _> =
             self.informers.status().into_iter().map(|one| (one.number, (one.lists, one.watches))).collect();
         let resources = self.store.stats().into_iter().filter_map(|stats| {
@@ -103,7 +115,7 @@ impl Manager {
                 watches,
             })
         });
-        let discovery = self.discovery.borrow();
+        let discovery = self.discovery.borrow().clone();
         Scraped {
             queues: controllers.iter().flat_map(|one| one.queue().working()).collect(),
             controllers: controllers.iter().map(|one| one.figures()).collect(),

@@ -172,7 +172,7 @@ impl Manager {
             Work::Rehearsed(candidate, Err(reason)) => {
                 let name = candidate.loaded.module.manifest().name.clone();
                 if candidate.is_current(self) {
-                    self.refuse(&candidate.path, Some(&name), reason);
+                    self.refuse_for_good(&candidate, &name, reason);
                 }
             }
             Work::Unfit { controller, hash, reason } => self.on_unfit(&controller, &hash, reason),
@@ -183,6 +183,20 @@ impl Manager {
                 self.reload_option_files();
             }
         }
+    }
+
+    /// Refuses a version that did not stand the test, over a restart as well.
+    fn refuse_for_good(&self, candidate: &Candidate, controller: &str, reason: String) {
+        if let Some(controller) = self.controller(controller) {
+            self.rollbacks.keep(&RolledBack {
+                file: candidate.path.clone(),
+                refused: candidate.loaded.module.hash().to_owned(),
+                runs: controller.current().module.hash().to_owned(),
+                reason: reason.clone(),
+                at: self.config.clock.now(),
+            });
+        }
+        self.refuse(&candidate.path, Some(controller), reason);
     }
 
     fn load(self: &Arc<Self>, path: PathBuf, bytes: Vec<u8>, hash: String) {
@@ -460,8 +474,7 @@ impl Manager {
 
     /// Gives controllers with files among their options the new content.
     fn reload_option_files(self: &Arc<Self>) {
-        let running: Vec<_> = self.controllers.lock().values().map(|one| one.controller.clone()).collect();
-        for controller in running {
+        for controller in self.running_controllers() {
             let current = controller.current();
             if !options::has_files(current.module.manifest()) {
                 continue;

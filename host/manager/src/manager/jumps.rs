@@ -50,9 +50,9 @@ impl Manager {
                 "the clock jumped {way} by {:.1?} (it was set, or the machine was suspended); looking at all keys anew",
                 jump.unsigned_abs()
             );
-            let running: Vec<_> =
-                self.controllers.lock().values().map(|one| one.controller.clone()).collect();
-            running.iter().for_each(|controller| controller.current().view.rekey(Cause::Bulk));
+            self.running_controllers()
+                .iter()
+                .for_each(|controller| controller.current().view.rekey(Cause::Bulk));
         }
     }
 }

@@ -40,7 +40,7 @@ pub use operating::{Feature, Operating};
 pub use options::Given;
 pub use oversight::Oversight;
 pub use rehearsal::{CanaryRule, Rollout};
-pub use selection::Selection;
+pub use selection::{Selection, nearest, not_running};
 pub use stage::{Compiling, ModuleStatus, Stage, StageCounts};
 pub use status::{Refusal, ResourceStatus, Status, Unloaded};
 
@@ -365,7 +365,7 @@ impl Manager {
 
     /// The manager as it is now.
     pub fn status(&self) -> Status {
-        let controllers = self.controllers.lock().values().map(|one| one.controller.status()).collect();
+        let controllers = self.running_controllers().iter().map(|one| one.status()).collect();
         let troubles: BTreeMap<u32, String> =
             self.informers.status().into_iter().filter_map(|one| Some((one.number, one.trouble?))).collect();
         let discovery = self.discovery.borrow().clone();
@@ -426,8 +426,8 @@ impl Manager {
         self.first_load().await;
         self.admission.placed().await;
         let mut progress = self.store.progress();
-        let waits = |one: &Running| !one.controller.current().view.is_ready();
-        while self.controllers.lock().values().any(waits) {
+        let waits = |one: &Arc<Controller>| !one.current().view.is_ready();
+        while self.running_controllers().iter().any(waits) {
             // Not every step to being ready ticks the store.
             let _ = tokio::time::timeout(Duration::from_millis(50), progress.changed()).await;
         }
@@ -450,12 +450,14 @@ impl Manager {
 
     /// A controller that runs, by its name or an alias.
     pub fn called(&self, name: &str) -> Option<Arc<Controller>> {
-        let controllers = self.controllers.lock();
-        let has_alias = |one: &&Running| {
-            one.controller.current().module.manifest().aliases.iter().any(|alias| alias == name)
-        };
-        let one = controllers.get(name).or_else(|| controllers.values().find(has_alias));
-        one.map(|one| one.controller.clone())
+        let has_alias =
+            |one: &Arc<Controller>| one.current().module.manifest().aliases.iter().any(|alias| alias == name);
+        self.controller(name).or_else(|| self.running_controllers().into_iter().find(has_alias))
+    }
+
+    /// All controllers that run. Nothing is asked of them under the lock of the manager.
+    fn running_controllers(&self) -> Vec<Arc<Controller>> {
+        self.controllers.lock().values().map(|one| one.controller.clone()).collect()
     }
 
     /// How many modules came to each stage.

@@ -152,7 +152,7 @@ impl Manager {
     /// that runs, defaults included.
     pub fn configuration(&self) -> Value {
         let own = &self.config.operating.flags;
-        let running: Vec<_> = self.controllers.lock().values().map(|one| one.controller.clone()).collect();
+        let running = self.running_controllers();
         let of_controller = |controller: Arc<Controller>| {
             let manifest = controller.current().module.manifest().clone();
             let options = options::effective(&manifest, &self.config.options).into_iter();

@@ -1,7 +1,7 @@
 //! Letting controllers work on a copy of the cluster until nothing is left to
 //! do, and telling what they did.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
@@ -102,10 +102,6 @@ impl Manager {
     pub async fn has_namespace(&self, name: &str) -> bool {
         let path = format!("/api/v1/namespaces/{}", query_escape(name));
         !matches!(self.api.get(&path, CONNECT).await, Err(error) if error.failure.status == 404)
-    }
-
-    fn running_controllers(&self) -> Vec<Arc<Controller>> {
-        self.controllers.lock().values().map(|one| one.controller.clone()).collect()
     }
 
     /// Whether nothing is being listed any more.

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::{
     Manager,
     install::Work,
+    not_running,
     rollout::{Candidate, Origin},
     stage::Stage,
 };
@@ -16,6 +17,7 @@ use crate::{
         Canary, Controller, Loaded,
         shadow::{Shadow, Surroundings},
     },
+    engine::short,
     goflag,
     key::Cause,
     telemetry::ShadowLog,
@@ -78,6 +80,9 @@ impl FromStr for CanaryRule {
         Ok(Self { percent, hold })
     }
 }
+
+/// Why a version is refused that was called off.
+const CALLED_OFF: &str = "the operator called it off (coxswain rollback)";
 
 /// How a stage ended.
 enum Passed {
@@ -157,6 +162,9 @@ impl Manager {
             if shadow.is_through() {
                 break Passed::Yes;
             }
+            if shadow.is_called_off() {
+                break Passed::No(CALLED_OFF.into());
+            }
             if let Some(reason) = shadow.ended() {
                 break Passed::No(reason);
             }
@@ -215,6 +223,9 @@ impl Manager {
                     rule.percent
                 ));
             }
+            if canary.is_called_off() {
+                break Passed::No(CALLED_OFF.into());
+            }
             if canary.is_through() || Instant::now() >= end {
                 break Passed::Yes;
             }
@@ -237,12 +248,31 @@ impl Manager {
     }
 
     /// A controller that runs, by its name or short name.
-    fn named(&self, name: &str) -> Result<Arc<Controller>, String> {
+    pub(super) fn named(&self, name: &str) -> Result<Arc<Controller>, String> {
         self.called(name).ok_or_else(|| {
-            let controllers = self.controllers.lock();
-            let all: Vec<_> = controllers.keys().cloned().collect();
-            format!("no controller {name:?} runs; there are {}", all.join(", "))
+            let running = self.running_controllers();
+            not_running(name, &running.iter().map(|one| one.name()).collect::<Vec<_>>())
         })
+    }
+
+    /// Calls a version off that is held, compared or a canary: the one that runs keeps all keys. Says what was done, if
+    /// there is such a version.
+    pub(super) fn call_off(&self, controller: &Controller) -> Option<String> {
+        let version = match (controller.rehearsed(), controller.canary()) {
+            (Some(shadow), _) => {
+                shadow.call_off();
+                shadow.status().version
+            }
+            (None, Some(canary)) => {
+                canary.call_off();
+                canary.status().version
+            }
+            (None, None) => return None,
+        };
+        let runs = controller.current();
+        let (name, hash) = (controller.name(), short(runs.module.hash()));
+        let keeps = &runs.module.manifest().version;
+        Some(format!("{name}: the new version {version} is called off; {keeps} ({hash}) keeps all keys"))
     }
 
     /// Lets a version through that is held, compared or a canary. Says what was

@@ -291,11 +291,17 @@ impl Manager {
     }
 
     pub(super) fn on_rollback(self: &Arc<Self>, name: &str, reply: oneshot::Sender<Result<String, String>>) {
-        let Some(controller) = self.called(name) else {
-            let all: Vec<_> = self.controllers.lock().keys().cloned().collect();
-            let _ = reply.send(Err(format!("no controller {name:?} runs; there are {}", all.join(", "))));
-            return;
+        let controller = match self.named(name) {
+            Ok(controller) => controller,
+            Err(reason) => {
+                let _ = reply.send(Err(reason));
+                return;
+            }
         };
+        if let Some(said) = self.call_off(&controller) {
+            let _ = reply.send(Ok(said));
+            return;
+        }
         let reason = "the operator asked for it (coxswain rollback)".to_owned();
         if let Err((why_not, Some(reply))) = self.go_back(&controller, reason, Some(reply)) {
             let _ = reply.send(Err(format!("{}: {why_not}", controller.name())));
@@ -338,7 +344,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Goes back to the version of a controller that ran before, by hand. Says
+    /// Goes back to the version of a controller that ran before, by hand, or calls a new one off that is not live yet. Says
     /// what runs now, or why nothing was done.
     pub async fn rollback(&self, controller: &str) -> Result<String, String> {
         let (reply, answer) = oneshot::channel();

@@ -71,6 +71,21 @@ impl Selection {
     }
 }
 
+/// The name that was probably meant.
+pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // As alike as clap's own suggestions are.
+    let alike = names.map(|one| (strsim::jaro(name, one), one)).filter(|(score, _)| *score > 0.8);
+    alike.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, one)| one)
+}
+
+/// Says that no controller of a name runs, for people; `names` are those that do.
+pub fn not_running(name: &str, names: &[&str]) -> String {
+    match nearest(name, names.iter().copied()) {
+        Some(near) => format!("no controller {name:?} runs; did you mean {near}?"),
+        None => format!("no controller {name:?} runs; there are {}", names.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

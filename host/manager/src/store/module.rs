@@ -457,10 +457,11 @@ impl ModuleView {
             let source = self.module.source_names.iter().position(|own| own == name)?;
             Some(Key { source: source as u32, ..key.clone() })
         };
-        // Under the lock no change can fall between the two.
+        // Under the lock of the store no change can fall between the two. Theirs are let go of before ours are taken:
+        // versions adopt from each other in either direction.
         let _inner = self.store.inner.read();
-        let theirs = old.module.subscriptions.lock();
-        self.module.subscriptions.lock().adopt(&theirs, source);
+        let theirs = old.module.subscriptions.lock().under(source);
+        self.module.subscriptions.lock().adopt(theirs);
     }
 
     /// Ends the module's part in the store. What only it needed is let go.

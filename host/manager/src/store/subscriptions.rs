@@ -290,13 +290,17 @@ impl Subscriptions {
         self.keys.keys()
     }
 
-    /// Takes over what another module's keys read, under other keys.
-    pub(super) fn adopt(&mut self, other: &Self, rename: impl Fn(&Key) -> Option<Key>) {
-        for subscriber in other.subscribers.iter().flatten() {
-            if let Some(key) = rename(&subscriber.key)
-                && !self.keys.contains_key(&key)
-            {
-                self.install(&key, subscriber.interests(), true);
+    /// What the keys read, under other keys.
+    pub(super) fn under(&self, rename: impl Fn(&Key) -> Option<Key>) -> Vec<(Key, Vec<Interest>)> {
+        let renamed = |one: &Subscriber| Some((rename(&one.key)?, one.interests()));
+        self.subscribers.iter().flatten().filter_map(renamed).collect()
+    }
+
+    /// Takes over what another module's keys read. Keys known here keep their own.
+    pub(super) fn adopt(&mut self, others: Vec<(Key, Vec<Interest>)>) {
+        for (key, interests) in others {
+            if !self.keys.contains_key(&key) {
+                self.install(&key, interests, true);
             }
         }
     }

@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, path::Path};
 use coxswain::{
     contract::Manifest,
     goflag,
-    manager::{Feature, Given},
+    manager::{Feature, Given, nearest},
 };
 
 /// Name of the flag, and of the option of modules that have gates.
@@ -121,7 +121,7 @@ pub fn judge<'a>(
             )),
             None => {
                 let names = TABLE.lines().filter_map(|row| row.split('\t').next());
-                let hint = super::judge::nearest(name, names.chain(of_modules.iter().copied()));
+                let hint = nearest(name, names.chain(of_modules.iter().copied()));
                 let hint = hint.map_or(String::new(), |near| format!("; did you mean {near}?"));
                 errors.push(format!("--{FLAG}: there is no feature {name:?}{hint}"));
             }

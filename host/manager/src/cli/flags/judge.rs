@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, path::Path};
 use coxswain::{
     contract::{LookupRule, Manifest},
     executor::signing,
-    manager::{Given, options},
+    manager::{Given, nearest, options},
 };
 
 use super::{file::Origin, known};
@@ -125,13 +125,6 @@ fn without_effect(said: &str, flag: known::Flag, modules: &Modules<'_>) -> Strin
             modules.dir.display()
         ),
     }
-}
-
-/// The name that was probably meant.
-pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // As alike as clap's own suggestions are.
-    let alike = names.map(|one| (strsim::jaro(name, one), one)).filter(|(score, _)| *score > 0.8);
-    alike.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, one)| one)
 }
 
 #[cfg(test)]

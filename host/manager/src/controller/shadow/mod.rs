@@ -95,6 +95,7 @@ pub struct Shadow {
     differences: Mutex<VecDeque<Difference>>,
     ended: Mutex<Option<String>>,
     through: AtomicBool,
+    off: AtomicBool,
     /// A place on the processors of its own.
     compute: Compute,
     stop: CancellationToken,
@@ -120,6 +121,7 @@ impl Shadow {
             differences: Mutex::default(),
             ended: Mutex::default(),
             through: AtomicBool::new(false),
+            off: AtomicBool::new(false),
             compute: Compute::new(1),
             stop: CancellationToken::new(),
         })
@@ -138,6 +140,16 @@ impl Shadow {
     /// Lets the candidate through, whatever it differed in.
     pub fn let_through(&self) {
         self.through.store(true, Ordering::Relaxed);
+    }
+
+    /// Keeps the candidate from going live.
+    pub fn call_off(&self) {
+        self.off.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`Shadow::call_off`] was called.
+    pub fn is_called_off(&self) -> bool {
+        self.off.load(Ordering::Relaxed)
     }
 
     /// Whether [`Shadow::let_through`] was called.
@@ -187,6 +199,12 @@ impl Shadow {
         self.records.lock().remove(&job.key);
     }
 
+    /// Lets go of all that waits, and of the states of the store that it shows.
+    fn forget_jobs(&self) {
+        let jobs = std::mem::take(&mut *self.jobs.lock());
+        drop(jobs);
+    }
+
     fn pop(&self) -> Option<Job> {
         loop {
             let job = self.jobs.lock().pop_front()?;
@@ -206,7 +224,7 @@ impl Shadow {
                     () = self.stop.cancelled() => {}
                 }
                 if self.stop.is_cancelled() || self.ended.lock().is_some() {
-                    self.jobs.lock().clear();
+                    self.forget_jobs();
                     return;
                 }
             }
@@ -280,7 +298,7 @@ impl Controller {
         let observer: Arc<dyn Observer> = shadow.clone();
         self.stop_observing(&observer);
         self.shadows.write().retain(|other| !Arc::ptr_eq(other, shadow));
-        shadow.jobs.lock().clear();
+        shadow.forget_jobs();
     }
 }
 

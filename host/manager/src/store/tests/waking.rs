@@ -350,6 +350,30 @@ fn a_successor_takes_over_subscriptions_and_versions() {
 }
 
 #[test]
+fn versions_may_adopt_from_each_other_at_once() {
+    let bench = Bench::new();
+    let version =
+        || bench.attach(&manifest(vec![read("pods", &["status.phase"])], vec![KeyKind::Single("x".into())]));
+    let (one, other) = (version(), version());
+    bench.synced(PODS, &[pod("a/p", json!({}))]);
+    one.reads(&single("x"), |snapshot| snapshot.list(&all(PODS)).unwrap());
+    let (done, ended) = std::sync::mpsc::channel();
+    for (to, from) in [(&one, &other), (&other, &one)] {
+        let (to, from, done) = (to.view.clone(), from.view.clone(), done.clone());
+        std::thread::spawn(move || {
+            (0..20_000).for_each(|_| to.adopt(&from));
+            done.send(())
+        });
+    }
+    for _ in 0..2 {
+        let waits = ended.recv_timeout(std::time::Duration::from_secs(60));
+        assert!(waits.is_ok(), "each waits for what the other holds");
+    }
+    bench.put(PODS, &pod("a/q", json!({})));
+    assert_eq!((one.woken(), other.woken()), (vec!["x".to_owned()], vec!["x".to_owned()]));
+}
+
+#[test]
 fn more_fields_need_a_relist_of_that_resource_and_disturb_nobody() {
     let bench = Bench::new();
     let pods = [pod("a/p", json!({}))];
