@@ -98,7 +98,7 @@ fn what_is_wrong_ends_it_with_1_and_says_what() -> anyhow::Result<()> {
     let wrong = file("wrong.yaml", "kube-api-qps: much\n")?;
     let list = file("list.yaml", "- a\n")?;
     let other = "--cluster-signing-kubelet-client";
-    let table: [(&[&str], &str); 31] = [
+    let table: [(&[&str], &str); 32] = [
         (&["--tls-cert-file=/f"], "--tls-cert-file: needs --tls-private-key-file beside it"),
         (&["--tls-private-key-file=/f"], "--tls-private-key-file: needs --tls-cert-file beside it"),
         (
@@ -138,6 +138,7 @@ fn what_is_wrong_ends_it_with_1_and_says_what() -> anyhow::Result<()> {
         (&["--node-eviction-rate"], "--node-eviction-rate needs a value: a decimal number"),
         (&["--node-eviction-rate=-1"], "expected a decimal number that is not negative"),
         (&["--node-monitor-grace-period=-5s"], "expected a duration that is not negative"),
+        (&["--max-endpoints-per-slice=0"], "--max-endpoints-per-slice=0: expected from 1 to 1000"),
         (&["--cloud-provider=aws"], "expected external"),
         (&["--kube-api-qps=much"], "invalid value 'much' for '--kube-api-qps"),
         (&["--controllers=*,-jobs"], "--controllers: no module in"),

@@ -147,6 +147,11 @@ fn what_cannot_run_says_why_and_ends() -> anyhow::Result<()> {
             "neither the manager nor a module",
         ),
         (vec!["plan", "--kubeconfig", "/nowhere/config", "--namespace-sync-period"], "needs a value"),
+        (vec!["run", "--kubeconfig", "/nowhere/config", "--policy", "/nowhere/policy"], "/nowhere/policy"),
+        (
+            vec!["run", "--kubeconfig", "/nowhere/config", "--service-account-private-key-file=/nowhere/key"],
+            "/nowhere/key",
+        ),
         // Nothing at all is `run`, too.
         (vec![], "no --kubeconfig given, and neither"),
     ] {

@@ -139,7 +139,7 @@ async fn a_candidate_that_differs_is_held_with_what_differs_until_it_is_let_thro
 }
 
 fn shadowed(file: &Path) -> Rollout {
-    Rollout { shadows: vec![(GADGETS.to_owned(), file.to_owned())], ..Rollout::default() }
+    Rollout { shadows: vec![("gadget".to_owned(), file.to_owned())], ..Rollout::default() }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -154,6 +154,9 @@ async fn a_candidate_that_spins_or_traps_costs_the_live_version_nothing() -> any
         config.limits = LimitRules::new(limits.into());
     })
     .await?;
+    let troubles = |bed: &Bed| bed.manager.status().refused.into_iter().map(|r| r.reason).collect::<Vec<_>>();
+    let missing = ["as a shadow of gadget: there is no such file yet"];
+    bed.until("the file is missed", LIMIT, async |bed| Ok(troubles(bed) == missing)).await?;
     std::fs::write(&file, test_guest("gadget-next")?)?;
     bed.until("the shadow is there", LIMIT, async |bed| Ok(shadow(bed).is_ok())).await?;
     gadget(&bed, "spin", 1)?;
@@ -194,6 +197,7 @@ async fn a_candidate_that_spins_or_traps_costs_the_live_version_nothing() -> any
     ensure!(bed.manager.status().refused.is_empty(), "{:?}", bed.manager.status().refused);
     std::fs::remove_file(&file)?;
     bed.until("no candidate", LIMIT, async |bed| Ok(shadow(bed).is_err())).await?;
+    ensure!(troubles(&bed) == ["as a shadow of gadget: its file is gone"], "{:?}", troubles(&bed));
     bed.stop().await;
     Ok(())
 }

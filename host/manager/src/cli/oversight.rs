@@ -1,6 +1,6 @@
 //! Flags about recordings and the policy.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use coxswain::{manager::Oversight, recording::RecordConfig};
 
@@ -42,6 +42,11 @@ impl OversightArgs {
             sensitive: self.record_sensitive,
         });
         Oversight { record, policy: self.policy.clone() }
+    }
+
+    /// The policy's file.
+    pub fn policy(&self) -> Option<&Path> {
+        self.policy.as_deref()
     }
 }
 

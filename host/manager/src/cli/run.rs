@@ -177,6 +177,11 @@ impl ManagerArgs {
         engine
     }
 
+    /// The file that says what controllers may do.
+    pub fn policy(&self) -> Option<&Path> {
+        self.oversight.policy()
+    }
+
     /// Which controllers run.
     pub fn selection(&self) -> Selection {
         Selection::parse(&self.controllers.join(","))

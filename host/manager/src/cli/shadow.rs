@@ -6,7 +6,7 @@ use anyhow::bail;
 use coxswain::{
     controller::ControllerStatus,
     engine::short,
-    manager::{ModuleStatus, Status, not_running},
+    manager::{ModuleStatus, Refusal, Status, as_shadow, not_running},
 };
 
 use super::status;
@@ -44,13 +44,19 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         if args.status.json {
             continue;
         }
-        say!("{} {} beside {}, since {}", controller.name, shadow.version, controller.version, shadow.since);
+        say!(
+            "{} {} beside {}, since {:.0}",
+            controller.name,
+            shadow.version,
+            controller.version,
+            shadow.since
+        );
         say!("{}: {}", shadow.file, shadow.summary());
         if let Some(reason) = &shadow.ended {
             say!("not asked any more: {reason}");
         }
         for difference in &shadow.differences {
-            say!("\n{} ({} times, last at {})", difference.key, difference.times, difference.at);
+            say!("\n{} ({} times, last at {:.0})", difference.key, difference.times, difference.at);
             say!("{}", difference.diff.trim_end());
         }
     }
@@ -62,6 +68,12 @@ fn none(controller: &ControllerStatus, status: &Status) -> String {
     let name = &controller.name;
     if let Some(canary) = &controller.canary {
         return format!("{name} has no shadow, but a canary: {}", canary.summary());
+    }
+    let as_shadow = std::iter::once(name).chain(&controller.aliases).map(|name| as_shadow(name) + ":");
+    let as_shadow: Vec<String> = as_shadow.collect();
+    let refused = |one: &&Refusal| as_shadow.iter().any(|begin| one.reason.starts_with(begin));
+    if let Some(Refusal { file, reason }) = status.refused.iter().find(refused) {
+        return format!("{name} has no shadow; {file} is not loaded: {reason}");
     }
     let its = |module: &&ModuleStatus| module.file == controller.file && module.hash != controller.hash;
     match status.modules.iter().find(its) {

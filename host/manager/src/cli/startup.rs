@@ -9,8 +9,12 @@ use std::{
 
 use clap::CommandFactory;
 use coxswain::{
+    clock::SystemClock,
     contract::Manifest,
+    entropy::Entropy,
+    executor::signing::KeyFiles,
     goflag,
+    grants::Policy,
     manager::{Given, Manager, Operating, Selection, nearest},
 };
 
@@ -110,7 +114,13 @@ pub async fn admit(
 pub async fn judge_alone(dir: &Path, flags: &ManagerArgs, gates: &[Gate], rest: &Rest) -> anyhow::Result<()> {
     let (manifests, unloaded) = list_flags::manifests(dir, flags.engine()).await?;
     let unloaded = unloaded.iter().map(|(path, _)| file_name(path)).collect();
-    are_good(&manifests, unloaded, dir, flags, gates, rest, |_| Vec::new());
+    let keys = KeyFiles::new(rest.given.last_values(), Arc::new(SystemClock), Entropy::from_os());
+    are_good(&manifests, unloaded, dir, flags, gates, rest, |manifest| keys.troubles(manifest));
+    if let Some(policy) = flags.policy()
+        && let Err(error) = Policy::read(policy)
+    {
+        tracing::error!("{error}");
+    }
     Ok(())
 }
 

@@ -44,6 +44,9 @@ async fn fetch(server: &str) -> anyhow::Result<bytes::Bytes> {
     let uri: http::Uri = server.parse().with_context(|| {
         format!("--server={server}: expected a URL such as http://{STATUS_ADDRESS}/status")
     })?;
+    if uri.scheme_str() != Some("http") {
+        bail!("--server={server}: expected a URL such as http://{STATUS_ADDRESS}/status");
+    }
     let uri =
         if uri.path() == "/" { format!("{}/status", server.trim_end_matches('/')).parse()? } else { uri };
     let client: Client<_, Empty<bytes::Bytes>> = Client::builder(TokioExecutor::new()).build_http();

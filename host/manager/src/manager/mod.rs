@@ -41,6 +41,7 @@ pub use options::Given;
 pub use oversight::Oversight;
 pub use rehearsal::{CanaryRule, Rollout};
 pub use selection::{Selection, nearest, not_running};
+pub use shadows::as_shadow;
 pub use stage::{Compiling, ModuleStatus, Stage, StageCounts};
 pub use status::{Refusal, ResourceStatus, Status, Unloaded};
 
@@ -192,8 +193,8 @@ pub struct Manager {
     files: Mutex<Files>,
     rollbacks: Rollbacks,
     stages: StageCounts,
-    /// Why files of shadows cannot be used.
-    shadow_troubles: Mutex<BTreeMap<PathBuf, String>>,
+    /// Why files of shadows cannot be used, by the controller's name as it was given.
+    shadow_troubles: Mutex<BTreeMap<(String, PathBuf), String>>,
     work: mpsc::UnboundedSender<Work>,
     first_load: watch::Sender<bool>,
     admission: operating::Admission,

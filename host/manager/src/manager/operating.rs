@@ -11,11 +11,7 @@ use tokio::{sync::watch, task::JoinHandle};
 
 use super::{Manager, options};
 use crate::{
-    clock::SharedClock,
-    connect::Reload,
-    contract::{LookupRule, Manifest},
-    controller::Controller,
-    entropy::Entropy,
+    clock::SharedClock, connect::Reload, contract::Manifest, controller::Controller, entropy::Entropy,
 };
 
 /// How a manager is operated.
@@ -167,11 +163,7 @@ impl Manager {
     /// What is wrong with the files that hold the keys of a module, where flags
     /// name some.
     pub fn key_troubles(&self, manifest: &Manifest) -> Vec<String> {
-        let keys = manifest.lookups.iter().filter_map(|rule| match rule {
-            LookupRule::Sign(key) => Some(key),
-            _ => None,
-        });
-        keys.filter_map(|key| self.signing.trouble(key)).collect()
+        self.signing.troubles(manifest)
     }
 }
 

@@ -54,7 +54,7 @@ impl Manager {
         loop {
             tokio::select! {
                 event = source.next() => match event {
-                    Some(event) => self.on_shadow_file(&name, event, &mut progress).await,
+                    Some(event) => self.on_shadow_file(&name, &file, event, &mut progress).await,
                     None => break,
                 },
                 _ = look.tick() => self.advance_shadow(&name, &file, &mut progress),
@@ -63,24 +63,26 @@ impl Manager {
         progress.stop();
     }
 
-    async fn on_shadow_file(&self, name: &str, event: SourceEvent, progress: &mut Progress) {
+    async fn on_shadow_file(&self, name: &str, file: &Path, event: SourceEvent, progress: &mut Progress) {
         match event {
             SourceEvent::Found { path, bytes, .. } => {
                 let loaded = self.engine.load(bytes).await.map_err(|error| error.to_string());
-                let loaded = loaded.and_then(|module| match &module.manifest().name {
-                    own if own == name => Ok(module),
-                    own => Err(format!("it is a {own}, and was given as a shadow of {name}")),
+                let loaded = loaded.and_then(|module| {
+                    let manifest = module.manifest();
+                    if manifest.name == name || manifest.aliases.iter().any(|alias| alias == name) {
+                        return Ok(module);
+                    }
+                    Err(format!("it is a {}", manifest.name))
                 });
                 progress.stop();
                 match loaded {
                     Ok(module) => {
-                        self.shadow_troubles.lock().remove(&path);
+                        self.shadow_troubles.lock().remove(&(name.to_owned(), path));
                         progress.module = Some(module);
                     }
                     Err(reason) => {
-                        tracing::error!(controller = name, file = %path.display(), reason, "no shadow");
                         progress.module = None;
-                        self.shadow_troubles.lock().insert(path, reason);
+                        self.no_shadow(name, path, reason);
                     }
                 }
             }
@@ -88,17 +90,20 @@ impl Manager {
                 tracing::info!(controller = name, file = %path.display(), "no shadow any more: its file is gone");
                 progress.stop();
                 progress.module = None;
+                self.shadow_troubles.lock().insert((name.to_owned(), path), "its file is gone".into());
             }
             SourceEvent::Trouble { path, reason } => {
-                tracing::error!(controller = name, file = %path.display(), reason, "cannot be read");
-                self.shadow_troubles.lock().insert(path, reason);
+                self.no_shadow(name, path, reason);
+            }
+            SourceEvent::Scanned if progress.module.is_none() && !self.has_shadow_trouble(name) => {
+                self.no_shadow(name, file.to_owned(), "there is no such file yet".into());
             }
             SourceEvent::Scanned | SourceEvent::Recovered { .. } | SourceEvent::Moved { .. } => {}
         }
     }
 
     fn advance_shadow(&self, name: &str, file: &Path, progress: &mut Progress) {
-        let controller = self.controller(name);
+        let controller = self.called(name);
         if let Some((of, _)) = &progress.running {
             if controller.as_ref().is_some_and(|now| Arc::ptr_eq(now, of)) {
                 return;
@@ -110,9 +115,8 @@ impl Manager {
             match self.assemble(module, file, Arc::new(Deaf), None) {
                 Ok(loaded) => progress.warming = Some(Arc::new(loaded)),
                 Err(reason) => {
-                    tracing::error!(controller = name, file = %file.display(), reason, "no shadow");
                     progress.module = None;
-                    self.shadow_troubles.lock().insert(file.to_owned(), reason);
+                    self.no_shadow(name, file.to_owned(), reason);
                 }
             }
             return;
@@ -129,12 +133,27 @@ impl Manager {
         progress.running = Some((controller, shadow));
     }
 
+    /// Notes that a file cannot be the shadow of a controller.
+    fn no_shadow(&self, name: &str, path: PathBuf, reason: String) {
+        tracing::error!(controller = name, file = %path.display(), reason, "no shadow");
+        self.shadow_troubles.lock().insert((name.to_owned(), path), reason);
+    }
+
+    fn has_shadow_trouble(&self, name: &str) -> bool {
+        self.shadow_troubles.lock().keys().any(|(of, _)| of == name)
+    }
+
     /// Files of shadows that cannot be used.
     pub(super) fn shadow_refusals(&self) -> Vec<Refusal> {
-        let refusal = |(path, reason): (&PathBuf, &String)| Refusal {
+        let refusal = |((name, path), reason): (&(String, PathBuf), &String)| Refusal {
             file: path.display().to_string(),
-            reason: reason.clone(),
+            reason: format!("{}: {reason}", as_shadow(name)),
         };
         self.shadow_troubles.lock().iter().map(refusal).collect()
     }
+}
+
+/// How the refusal of a file begins that was given as the shadow of a controller, by its name or alias.
+pub fn as_shadow(name: &str) -> String {
+    format!("as a shadow of {name}")
 }

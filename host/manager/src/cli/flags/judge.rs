@@ -75,6 +75,8 @@ pub fn judge(given: &Given, file: Option<&Origin>, modules: &Modules<'_>, own: &
             if given.is_bare(name) && keys.contains(name) && !told {
                 verdict.errors.push(bare());
             }
+            let bounds = known::find(name).zip(given.get(name)).map(|(flag, value)| flag.check_bounds(value));
+            verdict.errors.extend(bounds.and_then(Result::err));
             continue;
         }
         if let Some(flag) = known::find(name) {

@@ -4,7 +4,7 @@
 //! option of a module, or without effect for a reason that is said here.
 //! `host/docs/flags.md` lists all; a test holds it against this and the modules.
 
-use coxswain::{contract::OptionKind, manager::options};
+use coxswain::{contract::OptionKind, goflag, manager::options};
 
 /// Name, type, default and section of each flag, as its `--help` has them.
 const TABLE: &str = include_str!("kube-controller-manager.tsv");
@@ -54,6 +54,30 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("route-reconciliation-period", NO_CLOUD),
     ("show-hidden-metrics-for-version", "no metric is hidden"),
 ];
+
+/// Least and greatest values of flags: those that kube-controller-manager's validation lets through, and of counts that
+/// cannot be less than nothing.
+const BOUNDS: &[(&str, &str, Option<&str>)] = &[
+    ("attach-detach-reconcile-sync-period", "1s", None),
+    ("concurrent-service-endpoint-syncs", "1", Some("50")),
+    ("large-cluster-size-threshold", "0", None),
+    ("max-endpoints-per-slice", "1", Some("1000")),
+    ("mirroring-concurrent-service-endpoint-syncs", "1", Some("50")),
+    ("mirroring-max-endpoints-per-subset", "1", Some("1000")),
+    ("node-cidr-mask-size", "0", Some("128")),
+    ("node-cidr-mask-size-ipv4", "0", Some("32")),
+    ("node-cidr-mask-size-ipv6", "0", Some("128")),
+    ("pv-recycler-increment-timeout-nfs", "0", None),
+    ("pv-recycler-minimum-timeout-hostpath", "0", None),
+    ("pv-recycler-minimum-timeout-nfs", "0", None),
+    ("pv-recycler-timeout-increment-hostpath", "0", None),
+];
+
+/// A number or duration, to be compared.
+fn measure(value: &str) -> Option<f64> {
+    let duration = || Some(goflag::duration(value).ok()?.as_secs_f64());
+    value.parse().ok().or_else(duration)
+}
 
 /// One flag of kube-controller-manager.
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +131,23 @@ impl Flag {
             ));
         }
         options::check(self.option_kind(), value)
-            .map_err(|expected| format!("--{}={value}: expected {expected}", self.name))
+            .map_err(|expected| format!("--{}={value}: expected {expected}", self.name))?;
+        self.check_bounds(value)
+    }
+
+    /// Checks that a value of the right kind is neither too small nor too great.
+    pub fn check_bounds(&self, value: &str) -> Result<(), String> {
+        let bounds = BOUNDS.iter().find(|(name, ..)| *name == self.name);
+        let (Some((_, least, most)), Some(given)) = (bounds, measure(value)) else { return Ok(()) };
+        let below = measure(least).is_some_and(|least| given < least);
+        if !below && !most.and_then(measure).is_some_and(|most| given > most) {
+            return Ok(());
+        }
+        let range = match most {
+            Some(most) => format!("from {least} to {most}"),
+            None => format!("{least} or more"),
+        };
+        Err(format!("--{}={value}: expected {range}", self.name))
     }
 
     /// Whether it is true where it stands alone.
@@ -159,6 +199,12 @@ mod tests {
         for (name, _) in WITHOUT_EFFECT {
             assert!(find(name).is_some(), "{name}");
         }
+        for (name, least, most) in BOUNDS {
+            let flag = find(name).unwrap();
+            for good in [Some(*least), *most].into_iter().flatten() {
+                assert_eq!(flag.check(good), Ok(()), "{name}={good}");
+            }
+        }
     }
 
     #[test]
@@ -168,6 +214,12 @@ mod tests {
             ("min-resync-period", "12", false),
             ("contention-profiling", "maybe", false),
             ("concurrent-service-syncs", "x", false),
+            ("max-endpoints-per-slice", "1000", true),
+            ("max-endpoints-per-slice", "1001", false),
+            ("max-endpoints-per-slice", "0", false),
+            ("attach-detach-reconcile-sync-period", "999ms", false),
+            ("node-cidr-mask-size", "-4", false),
+            ("terminated-pod-gc-threshold", "-1", true),
             ("cloud-provider", "external", true),
             ("cloud-provider", "", true),
             ("cloud-provider", "aws", false),

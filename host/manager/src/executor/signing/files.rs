@@ -105,6 +105,15 @@ impl KeyFiles {
         self.known.lock().get(key)?.trouble.clone()
     }
 
+    /// What is wrong with the files of a module's keys, where flags name some.
+    pub fn troubles(&self, manifest: &Manifest) -> Vec<String> {
+        let keys = manifest.lookups.iter().filter_map(|rule| match rule {
+            LookupRule::Sign(key) => Some(key),
+            _ => None,
+        });
+        keys.filter_map(|key| self.trouble(key)).collect()
+    }
+
     fn path(&self, flag: &str) -> Option<&str> {
         self.given.get(flag).map(String::as_str).filter(|path| !path.is_empty())
     }
