@@ -6,6 +6,7 @@
 mod eviction;
 mod limits;
 mod pod_security;
+mod pod_standards;
 mod pods;
 mod quota;
 mod quota_scopes;
@@ -78,6 +79,7 @@ pub fn mutate_create(ctx: &Ctx<'_>, kind: &Kind, object: &mut Value) -> Result<(
 /// Checks a new object against what the namespace allows.
 pub fn validate_create(ctx: &Ctx<'_>, kind: &Kind, object: &Value) -> Result<(), Status> {
     limits::check(ctx, kind, object)?;
+    pod_security::pod(ctx, kind, "", None, object)?;
     if is(kind, "", "pods") {
         pods::overhead(ctx, kind, object)?;
     } else if is(kind, "", "namespaces") {
@@ -125,7 +127,9 @@ pub fn validate_update(
         limits::check(ctx, kind, new)?;
     } else if sub.is_empty() && is(kind, "", "namespaces") {
         pod_security::labels(kind, Some(old), new)?;
+        pod_security::running(ctx, old, new);
     }
+    pod_security::pod(ctx, kind, sub, Some(old), new)?;
     if is(kind, "scheduling.k8s.io", "priorityclasses") {
         pods::one_default(ctx, kind, new)?;
     }

@@ -16,7 +16,7 @@ const GENERATED_BASE: usize = 58;
 const GENERATED_TRIES: usize = 8;
 
 /// What the text of an object that is being deleted has in it.
-const DELETED: &[u8] = b"\"deletionTimestamp\"";
+const DELETED: &str = "\"deletionTimestamp\"";
 
 impl Rest {
     /// POST of a decoded object.
@@ -157,8 +157,7 @@ impl Rest {
             return Err(Status::not_found("", "namespaces", &call.namespace));
         };
         // Parsed for the few that may be going only.
-        let going = stored.field("status.phase") == Some("Terminating")
-            || stored.body().windows(DELETED.len()).any(|part| part == DELETED);
+        let going = stored.field("status.phase") == Some("Terminating") || stored.mentions(DELETED);
         if !going {
             return Ok(());
         }

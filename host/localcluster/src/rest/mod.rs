@@ -223,6 +223,18 @@ impl Lookup for Rest {
         table.get(&key(namespace, name)).map(|stored| stored.value())
     }
 
+    fn mentioning(
+        &self,
+        words: &str,
+        group: &str,
+        plural: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Option<Value> {
+        let (_, table) = self.lookup_table(group, plural)?;
+        table.get(&key(namespace, name)).filter(|stored| stored.mentions(words)).map(|stored| stored.value())
+    }
+
     fn list(&self, group: &str, plural: &str, namespace: &str) -> Vec<Value> {
         let Some((_, table)) = self.lookup_table(group, plural) else { return Vec::new() };
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };

@@ -122,6 +122,17 @@ impl std::fmt::Debug for Kind {
 pub trait Lookup: Send + Sync {
     /// One object of a resource, with kind and apiVersion left out; `namespace` is empty for cluster scope.
     fn get(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Value>;
+    /// One object of a resource, if these words stand in its stored form: others are not parsed.
+    fn mentioning(
+        &self,
+        words: &str,
+        group: &str,
+        plural: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Option<Value> {
+        self.get(group, plural, namespace, name).filter(|object| object.to_string().contains(words))
+    }
     /// All objects of a resource in a namespace (all namespaces if empty), ordered by key.
     fn list(&self, group: &str, plural: &str, namespace: &str) -> Vec<Value>;
     /// All objects of a resource of which there are few; they may be parsed once for many calls.
@@ -193,6 +204,11 @@ impl Others<'_> {
     /// One of them; `namespace` is empty for cluster scope.
     pub fn get(&self, namespace: &str, name: &str) -> Option<Value> {
         self.lookup.get(self.group, self.plural, namespace, name)
+    }
+
+    /// One of them, if these words stand in it.
+    pub fn mentioning(&self, words: &str, namespace: &str, name: &str) -> Option<Value> {
+        self.lookup.mentioning(words, self.group, self.plural, namespace, name)
     }
 
     /// All in a namespace, or in all if it is empty.
@@ -371,6 +387,11 @@ pub trait Strategy: Send + Sync {
     /// What a delete without a policy does with dependents.
     fn default_propagation(&self) -> Propagation {
         Propagation::Background
+    }
+
+    /// Why an object of this name cannot be deleted, if so.
+    fn undeletable(&self, _name: &str) -> Option<&'static str> {
+        None
     }
 
     /// What to warn of when a delete does not say what to do with dependents.
