@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::field_path;
+use super::{declared, field_path};
 use crate::expression::{Kind, kind_of};
 use crate::kinds::value::{empty, flag, items, text};
 use crate::status::{FieldError, FieldReason};
@@ -177,13 +177,7 @@ fn validations(out: &mut Vec<FieldError>, rules: &mut Vec<FieldError>, schema: &
             if text.trim().is_empty() {
                 continue;
             }
-            let own = match schema["type"].as_str() {
-                // Texts of some formats are times and the like.
-                Some("string") if schema["format"].is_null() => Kind::Text,
-                Some("boolean") => Kind::Bool,
-                Some("array") => Kind::List(Box::new(Kind::Unknown)),
-                _ => Kind::Unknown,
-            };
+            let own = declared::kind(schema, path.ends_with("openAPIV3Schema")).unwrap_or(Kind::Unknown);
             let names = [
                 ("self", own.clone()),
                 ("oldSelf", if rule["optionalOldSelf"] == true { Kind::Unknown } else { own }),

@@ -6,6 +6,7 @@
 
 mod columns;
 mod conversion;
+mod declared;
 mod definition;
 mod definition_extensions;
 mod definition_schema;

@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::declared;
 use crate::expression::{Expression, Variables};
 use crate::kinds::value::{items, text};
 use crate::status::{FieldError, FieldReason};
@@ -16,8 +17,8 @@ struct Node {
     /// Steps from the root; None steps into every item.
     path: Vec<Option<String>>,
     rules: Vec<Rule>,
-    /// What the schema says it is.
-    of_type: String,
+    /// What the schema says of it.
+    schema: Value,
 }
 
 struct Rule {
@@ -56,8 +57,7 @@ impl Rules {
     fn collect(&mut self, schema: &Value, path: &mut Vec<Option<String>>) {
         let rules: Vec<Rule> = items(schema, "x-kubernetes-validations").iter().map(Rule::compile).collect();
         if !rules.is_empty() {
-            let of_type = text(schema, "type").to_owned();
-            self.nodes.push(Node { path: path.clone(), rules, of_type });
+            self.nodes.push(Node { path: path.clone(), rules, schema: schema.clone() });
         }
         for (key, property) in schema["properties"].as_object().into_iter().flatten() {
             path.push(Some(key.clone()));
@@ -95,7 +95,7 @@ impl Node {
         let Some((step, rest)) = path.split_first() else {
             for rule in &self.rules {
                 let stays = old == Some(new) && !rule.is_transition();
-                rule.check(old, new, &at, &self.of_type, if stays { &mut *borne } else { &mut *out });
+                rule.check(old, new, &at, &self.schema, if stays { &mut *borne } else { &mut *out });
             }
             return;
         };
@@ -155,7 +155,7 @@ impl Rule {
         self.message.strip_prefix("failed rule: ").unwrap_or(&self.message)
     }
 
-    fn check(&self, old: Option<&Value>, new: &Value, at: &str, of_type: &str, out: &mut Vec<FieldError>) {
+    fn check(&self, old: Option<&Value>, new: &Value, at: &str, schema: &Value, out: &mut Vec<FieldError>) {
         if self.is_transition() && old.is_none() && !self.optional_old {
             return;
         }
@@ -164,9 +164,9 @@ impl Rule {
         } else {
             format!("{at}{}", self.field_path).trim_start_matches('.').to_owned()
         };
-        let mut variables = Variables::new().with("self", new);
+        let mut variables = Variables::new().with_value("self", declared::value(schema, new));
         if let Some(old) = old {
-            variables = variables.with("oldSelf", old);
+            variables = variables.with_value("oldSelf", declared::value(schema, old));
         }
         match self.expression.holds(&variables) {
             Ok(true) => return,
@@ -183,7 +183,7 @@ impl Rule {
                 };
                 // The rule is at fault, not the field that it blames.
                 let here = if at.is_empty() { "<nil>" } else { at };
-                out.push(FieldError::invalid(here, &of_type.into(), &detail));
+                out.push(FieldError::invalid(here, &text(schema, "type").into(), &detail));
                 return;
             }
         }

@@ -2,9 +2,11 @@
 //! together, a result that is not the one wanted.
 //!
 //! In: a parsed expression and its variables. Out: what type it has, or the mistakes in the words of the real server.
-//! Invariant: what is not known to be wrong is let through; the types of fields are not known.
+//! Invariant: what is not known to be wrong is let through; the types of fields are known where a schema declares them.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SourceInfo};
 
@@ -26,6 +28,16 @@ pub(crate) enum Kind {
     Duration,
     List(Box<Kind>),
     Map(Box<Kind>, Box<Kind>),
+    Record(Arc<Record>),
+}
+
+/// A type with fields, which are all that it has.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Record {
+    /// What messages call it.
+    pub name: String,
+    /// Its fields.
+    pub fields: BTreeMap<String, Kind>,
 }
 
 impl fmt::Display for Kind {
@@ -39,10 +51,11 @@ impl fmt::Display for Kind {
             Self::Double => "double",
             Self::Text => "string",
             Self::Bytes => "bytes",
-            Self::Timestamp => "google.protobuf.Timestamp",
-            Self::Duration => "google.protobuf.Duration",
+            Self::Timestamp => "timestamp",
+            Self::Duration => "duration",
             Self::List(item) => return write!(f, "list({item})"),
             Self::Map(key, value) => return write!(f, "map({key}, {value})"),
+            Self::Record(record) => return f.write_str(&record.name),
         })
     }
 }
@@ -296,7 +309,12 @@ impl Checker<'_> {
             Expr::Select(select) => {
                 let of = self.kind(&select.operand);
                 match of {
+                    Kind::Record(record) if !record.fields.contains_key(&select.field) => {
+                        self.mistake(expression.id, format!("undefined field '{}'", select.field));
+                        Kind::Unknown
+                    }
                     _ if select.test => Kind::Bool,
+                    Kind::Record(record) => record.fields[&select.field].clone(),
                     Kind::Dyn => Kind::Dyn,
                     Kind::Map(_, value) => *value,
                     Kind::Unknown => Kind::Unknown,
@@ -341,6 +359,21 @@ impl Checker<'_> {
     fn comprehension(&mut self, of: &ComprehensionExpr) -> Kind {
         let range = self.kind(&of.iter_range);
         let (first, second) = match range {
+            ref other @ (Kind::Record(_)
+            | Kind::Bool
+            | Kind::Int
+            | Kind::Uint
+            | Kind::Double
+            | Kind::Text
+            | Kind::Bytes
+            | Kind::Timestamp
+            | Kind::Duration) => {
+                self.mistake(
+                    of.iter_range.id,
+                    format!("expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"),
+                );
+                (Kind::Unknown, Kind::Unknown)
+            }
             Kind::List(item) if of.iter_var2.is_none() => (*item, Kind::Unknown),
             Kind::List(item) => (Kind::Int, *item),
             Kind::Map(key, value) => (*key, *value),
@@ -378,7 +411,20 @@ impl Checker<'_> {
                     return Kind::Unknown;
                 }
             }
-            self.kind(target);
+            let receiver = self.kind(target);
+            if matches!(receiver, Kind::Bool | Kind::Int | Kind::Uint | Kind::Double | Kind::Record(_)) {
+                let of: Vec<String> = call.args.iter().map(|arg| self.kind(arg).to_string()).collect();
+                if !FUNCTIONS.iter().any(|(known, _)| *known == name) {
+                    return self.undeclared(id, name);
+                }
+                // Nothing can be asked of a number, a truth value or a structure.
+                let what = format!(
+                    "found no matching overload for '{name}' applied to '{receiver}.({})'",
+                    of.join(", ")
+                );
+                self.mistake(id, what);
+                return Kind::Unknown;
+            }
         }
         let of: Vec<Kind> = call.args.iter().map(|arg| self.kind(arg)).collect();
         if matches!(name, "_&&_" | "_||_") {
@@ -405,7 +451,12 @@ impl Checker<'_> {
         let all = || of.iter().collect::<Vec<&Kind>>();
         let is_bool = |kind: &Kind| kind.is_open() || *kind == Kind::Bool;
         Some(match (name, of) {
+            ("size", [Kind::Bool | Kind::Int | Kind::Uint | Kind::Double | Kind::Record(_)]) => {
+                self.no_overload(id, name, &all())
+            }
             ("!_", [a]) if is_bool(a) => Kind::Bool,
+            ("@in", [item, Kind::List(of)]) if !item.fits(of) => self.no_overload(id, name, &all()),
+            ("@in", [key, Kind::Map(of, _)]) if !key.fits(of) => self.no_overload(id, name, &all()),
             ("@not_strictly_false", [_]) | ("@in", [_, _]) => Kind::Bool,
             ("_==_" | "_!=_", [a, b]) if a.fits(b) => Kind::Bool,
             ("_<_" | "_<=_" | "_>_" | "_>=_", [a, b]) if a.fits(b) || (a.is_number() && b.is_number()) => {

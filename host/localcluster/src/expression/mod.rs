@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock};
 use cel::{Context, Env, ExecutionError, Program};
 use serde_json::Value;
 
-pub(crate) use check::Kind;
+pub(crate) use check::{Kind, Record};
 
 /// The standard library and what Kubernetes adds of the common extensions.
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
@@ -44,6 +44,11 @@ impl Variables {
 
     pub(crate) fn with(mut self, name: &str, value: &Value) -> Self {
         self.set(name, of_json(value));
+        self
+    }
+
+    pub(crate) fn with_value(mut self, name: &str, value: cel::Value) -> Self {
+        self.set(name, value);
         self
     }
 
@@ -126,6 +131,18 @@ fn words(error: &ExecutionError) -> String {
         ExecutionError::NoSuchOverload(_) => "no such overload".to_owned(),
         other => other.to_string(),
     }
+}
+
+/// A point in time (RFC 3339), as expressions have them.
+pub(crate) fn timestamp(text: &str) -> Option<cel::Value> {
+    static MADE: LazyLock<Expression> = LazyLock::new(|| Expression::parse("timestamp(text)"));
+    MADE.evaluate(&Variables::new().with("text", &text.into())).ok()
+}
+
+/// A length of time, as expressions have them.
+pub(crate) fn duration(text: &str) -> Option<cel::Value> {
+    static MADE: LazyLock<Expression> = LazyLock::new(|| Expression::parse("duration(text)"));
+    MADE.evaluate(&Variables::new().with("text", &text.into())).ok()
 }
 
 /// JSON as expressions see it: whole numbers are signed.
