@@ -8,6 +8,7 @@ use super::meta::{immutable, invalid_all};
 use super::names;
 use super::spec::Spec;
 use super::value::{child, empty, entries, fill, flag, int, items, items_mut, remove, set, text};
+use crate::schema::syntax::{Decoder, go_error};
 use crate::status::FieldError;
 use crate::table::{AGE, Column, Columns, NAME, age, column, name};
 
@@ -160,7 +161,7 @@ fn docker_config(out: &mut Vec<FieldError>, data: &Value, key: &str) {
             "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
             crate::patch::go::json_type(&other)
         ),
-        Err(error) => crate::schema::syntax::go_error(&error, &raw),
+        Err(error) => go_error(Decoder::Standard, &error, &raw),
     };
     out.push(FieldError::invalid(field, &json!("<secret contents redacted>"), &why));
 }

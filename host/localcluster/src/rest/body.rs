@@ -5,7 +5,9 @@
 
 use serde_json::Value;
 
+use crate::patch::go::json_type;
 use crate::proto;
+use crate::schema::syntax::Decoder;
 use crate::schema::{self, Body, yaml};
 use crate::status::Status;
 
@@ -44,7 +46,7 @@ fn to_json<'a>(
             return Ok(Body { json: read.json.into(), sent, repeated: read.repeated });
         }
         "application/vnd.kubernetes.protobuf" if !custom => {
-            let json = proto::to_json(sent).map_err(|error| Status::bad_request(error.to_string()))?;
+            let json = proto::to_json(sent).map_err(|error| refuse(&error.to_string()))?;
             return Ok(Body { json: json.into(), sent, repeated: Vec::new() });
         }
         _ => {}
@@ -70,9 +72,13 @@ pub fn delete_options(content_type: Option<&str>, sent: &[u8]) -> Result<Value, 
 fn delete_options_of(json: &[u8]) -> Result<Value, Status> {
     const SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
     let mut value: Value = serde_json::from_slice(json).map_err(|error| {
-        let why = schema::syntax::go_error(&error, json);
+        let why = schema::syntax::go_error(Decoder::Standard, &error, json);
         Status::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
     })?;
+    if !value.is_object() && !value.is_null() {
+        let why = schema::syntax::not_an_object(json_type(&value));
+        return Err(Status::bad_request(format!("couldn't get version/kind; json parse error: {why}")));
+    }
     let text = |key: &str| value[key].as_str().unwrap_or_default();
     let (kind, version) = (text("kind"), text("apiVersion"));
     let version = if version.is_empty() { "meta.k8s.io/v1" } else { version };

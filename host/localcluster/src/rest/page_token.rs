@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::patch::go::json_type;
 use crate::schema::scalar::{NO_PAD, from_base64};
-use crate::schema::syntax::go_error;
+use crate::schema::syntax::{Decoder, go_error};
 use crate::status::Status;
 
 const VERSION: &str = "meta.k8s.io/v1";
@@ -37,7 +37,8 @@ impl PageToken {
     pub fn decode(token: &str) -> Result<Self, Status> {
         let refuse = |why: String| Status::bad_request(format!("{PREFIX}: {why}"));
         let data = from_base64(&BASE64, token).map_err(refuse)?;
-        let value: Value = serde_json::from_slice(&data).map_err(|e| refuse(go_error(&e, &data)))?;
+        let value: Value =
+            serde_json::from_slice(&data).map_err(|e| refuse(go_error(Decoder::Standard, &e, &data)))?;
         if let Some(why) = mistyped(&value) {
             return Err(refuse(why));
         }

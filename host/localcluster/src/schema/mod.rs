@@ -23,6 +23,7 @@ pub(crate) use decode::Notes;
 use decode::{Context, Seed};
 use encode::EmptyLists;
 pub use quantity::Quantity;
+use syntax::Decoder;
 pub use types::{ListKind, StructId, Type, schema};
 use versions::check_type;
 pub(crate) use versions::{not_convertible, not_registered};
@@ -183,7 +184,7 @@ fn decode_text_with(id: StructId, body: &[u8], lists: EmptyLists) -> Result<(Val
     let value = Seed { context: &mut context, ty: &ty, go: None, go_item: None }
         .deserialize(&mut parser)
         .and_then(|value| parser.end().map(|()| value))
-        .map_err(|e| syntax::go_error(&e, body))?;
+        .map_err(|e| syntax::go_error(Decoder::Own, &e, body))?;
     Ok(canonical(id, value, context, lists))
 }
 
@@ -194,7 +195,7 @@ pub(crate) fn decode_any(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let value = Seed { context: &mut context, ty: &Type::Any, go: None, go_item: None }
         .deserialize(&mut parser)
         .and_then(|value| parser.end().map(|()| value))
-        .map_err(|e| syntax::go_error(&e, body))?;
+        .map_err(|e| syntax::go_error(Decoder::Own, &e, body))?;
     Ok((value.unwrap_or_default(), context.finish().strict))
 }
 
@@ -300,7 +301,7 @@ fn type_of(body: &Body<'_>, wanted: &str) -> Result<(String, String), Status> {
             }
             Ok((version, meta.kind.unwrap_or_default()))
         }
-        Err(error) => Err(untyped(wanted, body, &syntax::go_error(&error, json))),
+        Err(error) => Err(untyped(wanted, body, &syntax::go_error(Decoder::Standard, &error, json))),
     }
 }
 

@@ -182,13 +182,24 @@ impl<'t> Reader<'t> {
             return scanned(line, &format!("{what} are not allowed in this context"));
         }
         if has("unclosed quote") || has("quoted scalar") {
-            return scanned(end, STREAM);
+            return scanned(self.text.matches('\n').count(), STREAM);
         }
-        if has("unclosed bracket '['") {
-            return parsed(end, "did not find expected ',' or ']'");
+        // Where a value should stand, nothing does.
+        const CONTENT: &str = "did not find expected node content";
+        let waits = |before: &str| before.trim_end().ends_with(['[', '{', ',', ':']);
+        let unclosed = has("unclosed bracket");
+        if unclosed && waits(self.text) {
+            return parsed(end, CONTENT);
         }
-        if has("unclosed bracket '{'") {
-            return parsed(end, "did not find expected ',' or '}'");
+        let before: String = self.text.chars().take(error.marker().index()).collect();
+        if (has("mismatched bracket") || has("misplaced bracket")) && waits(&before) {
+            return parsed(line, CONTENT);
+        }
+        for (open, close) in [("'['", "']'"), ("'{'", "'}'")] {
+            if has(&format!("bracket {open}")) {
+                let line = if unclosed { end } else { line };
+                return parsed(line, &format!("did not find expected ',' or {close}"));
+            }
         }
         if has("illegal placement of ':'") {
             return parsed(line, "did not find expected ',' or ']'");
@@ -208,6 +219,9 @@ impl<'t> Reader<'t> {
         }
         if has("tab") || has("unexpected character") {
             return scanned(line, "found character that cannot start any token");
+        }
+        if has("directive name") {
+            return scanned(line, "could not find expected directive name");
         }
         match said.split_once("did not find") {
             Some((_, what)) => {
@@ -365,6 +379,12 @@ mod tests {
             ("[1, 2", "yaml: line 1: did not find expected ',' or ']'"),
             ("a: {b: c\n", "yaml: line 1: did not find expected ',' or '}'"),
             ("a: b\n}\n", "yaml: line 1: did not find expected key"),
+            ("a: [", "yaml: line 1: did not find expected node content"),
+            ("{a: b,", "yaml: line 1: did not find expected node content"),
+            ("{a: [}", "yaml: did not find expected node content"),
+            ("a: ]", "yaml: did not find expected node content"),
+            ("a: \"x", "yaml: found unexpected end of stream"),
+            ("%", "yaml: could not find expected directive name"),
             ("a: 'x\n", "yaml: line 2: found unexpected end of stream"),
             ("a: @x\n", "yaml: found character that cannot start any token"),
             ("a: b\n- c\n", "yaml: line 1: did not find expected key"),
