@@ -1,5 +1,7 @@
 //! Behaviour of custom objects.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::columns::PrinterColumn;
@@ -7,7 +9,7 @@ use super::conversion::{ConversionWebhook, Direction};
 use super::rules::Rules;
 use super::{Structural, embedded, validate};
 use crate::kinds::meta;
-use crate::kinds::names::NameRule;
+use crate::kinds::names::{self, NameRule};
 use crate::kinds::scale;
 use crate::kinds::value::{at, copy, flag, int, items, remove, set, text};
 use crate::patch::go::go_fmt;
@@ -197,6 +199,18 @@ impl Custom {
     }
 }
 
+/// What is said of a finalizer whose name may be that of another.
+fn finalizer_warnings(finalizer: &str) -> Vec<String> {
+    let mut out = names::qualified_name(finalizer);
+    if !finalizer.contains('/') && !matches!(finalizer, "orphan" | "foregroundDeletion" | "kubernetes") {
+        let path = if finalizer.contains('.') { " including a path (/)" } else { "" };
+        out.push(format!(
+            "prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
+        ));
+    }
+    out.iter().map(|why| format!("metadata.finalizers: {finalizer:?}: {why}")).collect()
+}
+
 /// The warning of a deprecated version.
 fn deprecation(crd: &Value, version: &Value) -> Option<String> {
     if !flag(version, "deprecated") {
@@ -352,6 +366,16 @@ impl Strategy for Custom {
                 (path.as_str(), value)
             })
             .collect()
+    }
+
+    fn warnings(&self, old: Option<&Value>, new: &Value) -> Vec<String> {
+        let list = |object: &Value| -> BTreeSet<String> {
+            let finalizers = items(&object["metadata"], "finalizers").iter().filter_map(Value::as_str);
+            finalizers.map(str::to_owned).collect()
+        };
+        let added = list(new);
+        let before = old.map(list).unwrap_or_default();
+        added.difference(&before).flat_map(|finalizer| finalizer_warnings(finalizer)).collect()
     }
 
     fn deprecation(&self) -> Option<String> {

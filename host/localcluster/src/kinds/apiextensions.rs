@@ -37,11 +37,13 @@ pub(super) fn spec() -> Spec {
             if hook.is_object() {
                 fill(&mut spec["conversion"]["webhook"]["clientConfig"]["service"], "port", 443);
             }
+            let stored = stored_now(object);
+            if items(&object["status"], "storedVersions").is_empty() && !stored.is_empty() {
+                set(child(object, "status"), "storedVersions", stored);
+            }
         },
         create: |_, object| {
-            let stored = items(&object["spec"], "versions").iter().find(|v| flag(v, "storage"));
-            let stored: Vec<&str> = stored.map(|v| text(v, "name")).into_iter().collect();
-            let stored = json!({"storedVersions": stored});
+            let stored = json!({"storedVersions": stored_now(object)});
             set(object, "status", stored);
             Ok(())
         },
@@ -127,6 +129,12 @@ fn name_rule(object: &Value, name: &str) -> Vec<String> {
         out.push("must be spec.names.plural+\".\"+spec.group".into());
     }
     out
+}
+
+/// The version that objects are stored in.
+fn stored_now(object: &Value) -> Vec<Value> {
+    let stored = items(&object["spec"], "versions").iter().find(|v| flag(v, "storage"));
+    stored.map(|v| v["name"].clone()).into_iter().collect()
 }
 
 fn validate(object: &Value) -> Vec<FieldError> {

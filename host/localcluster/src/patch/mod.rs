@@ -15,6 +15,7 @@ pub use managed::apply_ssa;
 
 use serde_json::Value;
 
+use crate::kinds::value::text;
 use crate::rest::strategy::Kind;
 use crate::schema::{self, FieldValidation, schema, strict_error};
 use crate::status::{FieldError, Status};
@@ -62,8 +63,14 @@ pub fn apply(
     patch: &[u8],
     options: &PatchOptions,
 ) -> Result<Patched, Status> {
-    let (patch, mut repeated) = parse(patch_type, patch)?;
+    let (mut patch, mut repeated) = parse(patch_type, patch)?;
     let is_list = patch_type == PatchType::Json;
+    // Go reads null as an empty list, or as a map that is not there.
+    match patch_type {
+        PatchType::Json if patch.is_null() => patch = Value::Array(Vec::new()),
+        PatchType::Strategic if patch.is_null() => patch = Value::Object(serde_json::Map::new()),
+        _ => {}
+    }
     if is_list {
         repeated.extend(json::unknown_fields(&patch));
     }
@@ -112,11 +119,22 @@ pub fn apply(
             }
         }
     }
-    let sent = patched["kind"].as_str().unwrap_or_default();
-    if kind.custom && sent != kind.kind {
-        let error = FieldError::invalid("kind", &sent.into(), &format!("must be {}", kind.kind));
-        let name = patched["metadata"]["name"].as_str().unwrap_or_default();
-        return Err(Status::invalid(&kind.group, sent, name, vec![error]));
+    if kind.custom {
+        let (sent, version) = (text(&patched, "kind"), text(&patched, "apiVersion"));
+        if sent.is_empty() {
+            return Err(refuse(&format!("Object 'Kind' is missing in '{}'", shown(&patched))));
+        }
+        let group = version.rsplit_once('/').map_or("", |(group, _)| group);
+        let api_version = kind.api_version();
+        let wrong = match () {
+            () if sent != kind.kind => Some(("kind", sent, kind.kind.as_str())),
+            () if version != api_version => Some(("apiVersion", version, api_version.as_str())),
+            () => None,
+        };
+        if let Some((field, value, wanted)) = wrong {
+            let error = FieldError::invalid(field, &value.into(), &format!("must be {wanted}"));
+            return Err(Status::invalid(group, sent, text(&patched["metadata"], "name"), vec![error]));
+        }
     }
     let (mut object, notes) = redecode(kind, &patched);
     if let Some(error) = notes.type_error {

@@ -213,7 +213,10 @@ impl Rest {
                     && kind.custom
                     && kind.namespaced
                     && path.namespace.is_none()
-                    && request.method == Method::POST =>
+                    && matches!(
+                        request.method,
+                        Method::POST | Method::PUT | Method::PATCH | Method::DELETE
+                    ) =>
             {
                 return Ok(not_found());
             }
@@ -398,6 +401,11 @@ impl Target {
             (false, &Method::GET) => (Self::Collection, "list"),
             (true, &Method::GET) => (Self::Read, "get"),
             (false, &Method::POST) if !everywhere => (Self::Create, "create"),
+            // The name in the path of a new custom object is not looked at.
+            (true, &Method::POST) if kind.custom => (Self::Create, "create"),
+            (false, &Method::PUT | &Method::PATCH) if kind.custom && !everywhere => {
+                return Err(Status::bad_request("name must be provided"));
+            }
             (true, &Method::PUT) => (Self::Replace, "update"),
             (true, &Method::PATCH) => (Self::Patch, "patch"),
             (true, &Method::DELETE) => (Self::Delete, "delete"),

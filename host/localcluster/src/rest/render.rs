@@ -147,7 +147,7 @@ impl Form {
     }
 
     /// A Scale as its metadata or as a table, a review as its metadata, if that is wanted; a Status stays as it is.
-    pub fn reshaped(&self, value: Value) -> Value {
+    pub fn reshaped(&self, kind: &Kind, value: Value) -> Value {
         if value["kind"] != "Scale" {
             let whole = self.accept.shape != Shape::Partial || value["kind"] == "Status";
             return if whole { value } else { self.partial(&value) };
@@ -155,12 +155,18 @@ impl Form {
         match self.accept.shape {
             Shape::Partial => self.partial(&value),
             Shape::Table => {
-                let columns =
-                    [("Name", "string"), ("Desired", "integer"), ("Available", "integer"), ("Age", "string")];
+                // Custom resources print theirs like any other of their objects.
+                let (format, age) = if kind.custom { ("name", "date") } else { ("", "string") };
+                let columns = [
+                    ("Name", "string", format),
+                    ("Desired", "integer", ""),
+                    ("Available", "integer", ""),
+                    ("Age", age, ""),
+                ];
                 let columns: Vec<Value> = columns
                     .iter()
-                    .map(|(name, ty)| {
-                        json!({"name": name, "type": ty, "format": "", "description": "", "priority": 0})
+                    .map(|(name, ty, format)| {
+                        json!({"name": name, "type": ty, "format": format, "description": "", "priority": 0})
                     })
                     .collect();
                 let meta = &value["metadata"];

@@ -31,7 +31,7 @@ impl Writer {
                 self.compressed(object_response(code, bytes.clone(), yaml), &bytes)
             }
             Outcome::Other(value) => {
-                object_response(code, self.form.encode(&self.form.reshaped(value)), yaml)
+                object_response(code, self.form.encode(&self.form.reshaped(&kind, value)), yaml)
             }
             Outcome::Text(body) => text(code, &body),
             Outcome::Empty => {

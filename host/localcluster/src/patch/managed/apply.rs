@@ -126,7 +126,7 @@ fn check_typed(kind: &Kind, node: Node<'_>, config: &Value) -> Result<(), Status
     }
     let errors = match errors.as_slice() {
         [one] => one.clone(),
-        many => format!("errors:\n{}", many.iter().map(|e| format!("  {e}\n")).collect::<String>()),
+        many => format!("errors:{}", many.iter().map(|e| format!("\n  {e}")).collect::<String>()),
     };
     let meta = &config["metadata"];
     let namespace = text(meta, "namespace");

@@ -35,6 +35,16 @@ pub enum Shape {
     Keyed(Vec<String>),
 }
 
+/// What values may stand in a place.
+enum Class {
+    Numeric,
+    Boolean,
+    Text,
+    Scalar,
+    List,
+    Map,
+}
+
 impl<'s> Node<'s> {
     /// The root of a kind.
     pub fn root(kind: &'s Kind) -> Self {
@@ -164,25 +174,45 @@ impl<'s> Node<'s> {
         if value.is_null() {
             return None;
         }
-        let ty = match self {
-            Self::Typed(ty, _) => ty,
-            Self::Struct(..) | Self::CrdRoot(_) => {
-                return (!value.is_object()).then(|| format!("map, got {}", bare(value)));
-            }
-            Self::Crd(_) | Self::Any => return None,
-        };
-        match ty {
-            Type::I32 | Type::I64 | Type::F64 if !value.is_number() => {
+        match self.class()? {
+            Class::Numeric if !value.is_number() => {
                 Some(format!("numeric (int or float), got {}", go(value)))
             }
-            Type::Bool if !value.is_boolean() => Some(format!("boolean, got {}", show(value))),
-            Type::String | Type::Bytes | Type::Time | Type::MicroTime | Type::Duration
-                if !value.is_string() =>
-            {
-                Some(format!("string, got {}", wrapped(value)))
+            Class::Boolean if !value.is_boolean() => Some(format!("boolean, got {}", bare(value))),
+            Class::Text if !value.is_string() => Some(format!("string, got {}", wrapped(value))),
+            Class::Scalar if value.is_object() || value.is_array() => {
+                Some(format!("any scalar, got {}", bare(value)))
             }
-            Type::List(_) if !value.is_array() => Some(format!("list, got {}", bare(value))),
-            Type::Map(_) | Type::Struct(_) if !value.is_object() => Some(format!("map, got {}", bare(value))),
+            Class::List if !value.is_array() => Some(format!("list, got {}", bare(value))),
+            Class::Map if !value.is_object() => Some(format!("map, got {}", bare(value))),
+            _ => None,
+        }
+    }
+
+    /// What values may stand here; none if any may.
+    fn class(self) -> Option<Class> {
+        let ty = match self {
+            Self::Typed(ty, _) => ty,
+            Self::Struct(..) | Self::CrdRoot(_) => return Some(Class::Map),
+            Self::Crd(schema) if schema["x-kubernetes-int-or-string"] == true => return Some(Class::Scalar),
+            Self::Crd(schema) => {
+                return Some(match schema["type"].as_str()? {
+                    "integer" | "number" => Class::Numeric,
+                    "boolean" => Class::Boolean,
+                    "string" => Class::Text,
+                    "array" => Class::List,
+                    "object" => Class::Map,
+                    _ => return None,
+                });
+            }
+            Self::Any => return None,
+        };
+        match ty {
+            Type::I32 | Type::I64 | Type::F64 => Some(Class::Numeric),
+            Type::Bool => Some(Class::Boolean),
+            Type::String | Type::Bytes | Type::Time | Type::MicroTime | Type::Duration => Some(Class::Text),
+            Type::List(_) => Some(Class::List),
+            Type::Map(_) | Type::Struct(_) => Some(Class::Map),
             _ => None,
         }
     }
