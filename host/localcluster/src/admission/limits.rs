@@ -105,6 +105,9 @@ pub(super) fn check(ctx: &Ctx<'_>, kind: &Kind, object: &Value) -> Result<(), St
             }
         }
     }
+    // What several containers do wrong in the same words is said once.
+    let mut said = std::collections::HashSet::new();
+    errors.retain(|error| said.insert(error.clone()));
     match errors.as_slice() {
         [] => Ok(()),
         [one] => Err(refused(kind, object, one)),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::admission_rules as rules;
 use super::spec::{Generation, Spec, StatusMeta};
-use super::value::{child, fill, fill_null, items, items_mut, present};
+use super::value::{child, entries, fill, fill_null, items, items_mut, present, text};
 use crate::table::{AGE, Column, Columns, NAME, age, column, name, number};
 
 pub(super) fn spec(plural: &str) -> Spec {
@@ -73,20 +73,38 @@ pub(super) fn spec(plural: &str) -> Spec {
             columns: Columns::Own(BINDINGS, |object, now| {
                 let spec = &object["spec"];
                 let param = &spec["paramRef"];
-                let shown = if param.is_object() {
-                    let name = param["name"].as_str().unwrap_or("");
-                    match param["namespace"].as_str() {
-                        Some(namespace) => format!("{namespace}/{name}"),
-                        None => format!("*/{name}"),
-                    }
-                } else {
-                    "<unset>".to_owned()
+                let shown = match (text(param, "namespace"), text(param, "name")) {
+                    ("", "") if param["selector"].is_object() => go_selector(&param["selector"]),
+                    (_, "") => "<unset>".to_owned(),
+                    ("", name) => format!("*/{name}"),
+                    (namespace, name) => format!("{namespace}/{name}"),
                 };
                 vec![name(object), spec["policyName"].clone(), json!(shown), age(object, now)]
             }),
             ..base
         },
     }
+}
+
+/// A label selector as Go prints one.
+fn go_selector(selector: &Value) -> String {
+    let mut labels: Vec<String> = entries(selector, "matchLabels")
+        .map(|(key, value)| format!("{key}: {},", value.as_str().unwrap_or("")))
+        .collect();
+    labels.sort();
+    let expressions: String = items(selector, "matchExpressions")
+        .iter()
+        .map(|one| {
+            let values: Vec<&str> = items(one, "values").iter().filter_map(Value::as_str).collect();
+            let (key, operator) = (text(one, "key"), text(one, "operator"));
+            let values = values.join(" ");
+            format!("LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{values}],}},")
+        })
+        .collect();
+    format!(
+        "&LabelSelector{{MatchLabels:map[string]string{{{}}},MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}",
+        labels.concat()
+    )
 }
 
 fn match_defaults(matching: &mut Value) {

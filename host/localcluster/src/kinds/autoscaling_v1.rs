@@ -228,8 +228,8 @@ pub(super) fn to_v2(mut object: Value) -> Value {
     let metrics = parsed(&object, METRICS).and_then(|m| m.as_array().cloned()).unwrap_or_default();
     let mut metrics: Vec<Value> = metrics.into_iter().map(new_metric).collect();
     let behavior = parsed(&object, BEHAVIOR).map(published).filter(|b| !empty(b));
-    let current = parsed(&object, CURRENT).and_then(|m| m.as_array().cloned()).unwrap_or_default();
-    let mut current: Vec<Value> = current.into_iter().map(new_metric).collect();
+    let current = parsed(&object, CURRENT).and_then(|m| m.as_array().cloned());
+    let current = current.map(|all| all.into_iter().map(new_metric).collect::<Vec<Value>>());
     let conditions = parsed(&object, CONDITIONS);
     drop_annotations(&mut object);
     let spec = child(&mut object, "spec");
@@ -243,9 +243,12 @@ pub(super) fn to_v2(mut object: Value) -> Value {
         set(spec, "behavior", behavior);
     }
     let status = child(&mut object, "status");
-    if let Some(percent) = remove(status, "currentCPUUtilizationPercentage").and_then(|p| p.as_i64()) {
-        current.insert(0, json!({"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": percent}}}));
-    }
+    // The annotation knows all metrics, this one too.
+    let percent = remove(status, "currentCPUUtilizationPercentage").and_then(|p| p.as_i64());
+    let current = current.unwrap_or_else(|| {
+        let used = |percent| json!({"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": percent}}});
+        percent.map(used).into_iter().collect()
+    });
     if int(status, "currentReplicas") == 0 {
         remove(status, "currentReplicas");
     }
@@ -272,16 +275,14 @@ pub(super) fn to_v1(mut object: Value) -> Value {
     }
     let behavior = remove(spec, "behavior");
     let status = child(&mut object, "status");
-    let mut current = match remove(status, "currentMetrics") {
+    let current = match remove(status, "currentMetrics") {
         Some(Value::Array(all)) => all,
         _ => Vec::new(),
     };
-    let cpu = current.iter().position(|m| {
-        text(&m["resource"], "name") == "cpu" && !m["resource"]["current"]["averageUtilization"].is_null()
-    });
-    if let Some(at) = cpu {
-        let percent = current.remove(at)["resource"]["current"]["averageUtilization"].clone();
-        set(status, "currentCPUUtilizationPercentage", percent);
+    let cpu = current.iter().filter(|m| text(&m["resource"], "name") == "cpu");
+    let used = cpu.map(|m| &m["resource"]["current"]["averageUtilization"]).rfind(|used| !used.is_null());
+    if let Some(percent) = used {
+        set(status, "currentCPUUtilizationPercentage", percent.clone());
     }
     let conditions = remove(status, "conditions");
     for (key, value) in [

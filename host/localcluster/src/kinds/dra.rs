@@ -6,7 +6,7 @@ use super::dra_rules as rules;
 use super::misc::NAME_AND_AGE;
 use super::names::NameRule;
 use super::spec::{Generation, Spec, StatusMeta};
-use super::value::{child, fill, flag, items, items_mut, present, text};
+use super::value::{child, fill, items, items_mut, present, text};
 use crate::table::{AGE, Column, Columns, NAME, age, column, name};
 
 pub(super) fn spec(plural: &str) -> Option<Spec> {
@@ -40,13 +40,9 @@ pub(super) fn spec(plural: &str) -> Option<Spec> {
             }),
             columns: Columns::Own(SLICES, |object, now| {
                 let spec = &object["spec"];
-                let node = match text(spec, "nodeName") {
-                    "" if flag(spec, "allNodes") => "<all>",
-                    node => node,
-                };
                 vec![
                     name(object),
-                    json!(node),
+                    json!(text(spec, "nodeName")),
                     json!(text(spec, "driver")),
                     json!(text(&spec["pool"], "name")),
                     age(object, now),

@@ -210,6 +210,10 @@ fn priority_class() -> Spec {
         &[NAME, number("Value"), boolean("Global-Default"), AGE, column("PreemptionPolicy")];
     Spec {
         generation: Generation::Spec,
+        undeletable: |name| {
+            let system = matches!(name, "system-node-critical" | "system-cluster-critical");
+            system.then_some("this is a system priority class and cannot be deleted")
+        },
         default: |object| fill_null(object, "preemptionPolicy", "PreemptLowerPriority"),
         validate_create: |object| {
             let mut out = Vec::new();

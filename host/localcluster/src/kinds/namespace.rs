@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::meta::invalid_all;
 use super::names::{self, NameRule};
 use super::spec::{Order, Spec};
-use super::value::{child, copy, items, remove, set, text};
+use super::value::{child, copy, fill, items, remove, set, text};
 use crate::rest::strategy::Ctx;
 use crate::status::Status;
 use crate::table::{AGE, Column, Columns, NAME, age, column, name};
@@ -18,7 +18,14 @@ pub(super) fn spec() -> Spec {
         name: NameRule::Label,
         revalidates: true,
         order: Order::New,
-        default: label,
+        undeletable: |name| {
+            matches!(name, "default" | "kube-system" | "kube-public")
+                .then_some("this namespace may not be deleted")
+        },
+        default: |object| {
+            label(object);
+            fill(child(object, "status"), "phase", "Active");
+        },
         create: |_, object| {
             set(object, "status", json!({"phase": "Active"}));
             let spec = child(object, "spec");

@@ -28,16 +28,13 @@ pub(super) fn spec() -> Spec {
         validate_update: |old, new| {
             // Taints are looked at both as those of a node and as a change.
             let mut out = taints(&new["spec"]);
-            let (before, after) = (&old["spec"], &new["spec"]);
-            if !empty(&before["podCIDRs"]) && before["podCIDRs"] != after["podCIDRs"] {
-                let detail = "node updates may not change podCIDR except from \"\" to valid";
-                out.push(FieldError::forbidden("spec.podCIDRs", detail));
-            }
-            let id = text(before, "providerID");
-            if !id.is_empty() && id != text(after, "providerID") {
-                let detail = "node updates may not change providerID except from \"\" to valid";
-                out.push(FieldError::forbidden("spec.providerID", detail));
-            }
+            out.append(&mut change(old, new));
+            out
+        },
+        validate_sub: |_, old, new| {
+            let mut out = amounts(&new["status"]);
+            out.append(&mut change(old, new));
+            out.append(&mut taints(&new["spec"]));
             out
         },
         field_names: &["spec.unschedulable"],
@@ -45,6 +42,33 @@ pub(super) fn spec() -> Spec {
         columns: Columns::Own(COLUMNS, cells),
         ..Spec::new()
     }
+}
+
+/// What may not be changed.
+fn change(old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    let (before, after) = (&old["spec"], &new["spec"]);
+    if !empty(&before["podCIDRs"]) && before["podCIDRs"] != after["podCIDRs"] {
+        let detail = "node updates may not change podCIDR except from \"\" to valid";
+        out.push(FieldError::forbidden("spec.podCIDRs", detail));
+    }
+    let id = text(before, "providerID");
+    if !id.is_empty() && id != text(after, "providerID") {
+        let detail = "node updates may not change providerID except from \"\" to valid";
+        out.push(FieldError::forbidden("spec.providerID", detail));
+    }
+    out
+}
+
+/// Amounts of resources that no node can have.
+fn amounts(status: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    for list in ["capacity", "allocatable"] {
+        for (resource, amount) in entries(status, list) {
+            amount_of(&mut out, resource, amount, &format!("status.{list}.{resource}"));
+        }
+    }
+    out
 }
 
 fn copy_capacity(status: &mut Value) {
@@ -99,11 +123,7 @@ fn taints(spec: &Value) -> Vec<FieldError> {
 fn validate(object: &Value) -> Vec<FieldError> {
     let spec = &object["spec"];
     let mut out = taints(spec);
-    for list in ["capacity", "allocatable"] {
-        for (resource, amount) in entries(&object["status"], list) {
-            amount_of(&mut out, resource, amount, &format!("status.{list}.{resource}"));
-        }
-    }
+    out.append(&mut amounts(&object["status"]));
     let ranges = items(spec, "podCIDRs");
     for (i, range) in ranges.iter().enumerate() {
         super::ip_text::range(&mut out, range.as_str().unwrap_or(""), &format!("spec.podCIDRs[{i}]"));

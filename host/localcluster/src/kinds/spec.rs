@@ -85,6 +85,8 @@ pub struct Spec {
     pub unconditional: bool,
     /// A finished delete answers with the object.
     pub returns_deleted: bool,
+    /// Why an object of this name cannot be deleted.
+    pub undeletable: fn(&str) -> Option<&'static str>,
     /// A delete without a policy orphans.
     pub orphans: bool,
     /// And warns of it.
@@ -141,6 +143,7 @@ impl Spec {
             create_on_update: false,
             unconditional: true,
             returns_deleted: false,
+            undeletable: |_| None,
             orphans: false,
             unset_propagation_warning: None,
             default: |_| {},
@@ -373,6 +376,10 @@ impl Strategy for Builtin {
 
     fn unset_propagation_warning(&self) -> Option<&'static str> {
         self.spec.unset_propagation_warning
+    }
+
+    fn undeletable(&self, name: &str) -> Option<&'static str> {
+        (self.spec.undeletable)(name)
     }
 
     fn default_propagation(&self) -> Propagation {

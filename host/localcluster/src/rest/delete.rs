@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, List, Object, Outcome};
 use super::clock;
+use super::create::after;
 use super::options::DeleteOptions;
 use super::page_token::PageToken;
 use super::read::Filter;
@@ -32,22 +33,27 @@ enum Step {
     Pending,
 }
 
-/// Namespaces that no cluster can do without.
-const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
-
 impl Rest {
     /// DELETE of one object.
     pub fn delete(&self, call: &Call, options: &DeleteOptions) -> Result<Answer, Status> {
-        if call.kind.is_namespace() && IMMORTAL.contains(&call.name.as_str()) {
-            return Err(Status::forbidden("", "namespaces", &call.name, "this namespace may not be deleted"));
+        let kind = &call.kind;
+        if let Some(why) = kind.strategy.undeletable(&call.name) {
+            return Err(Status::forbidden(&kind.group, &kind.plural, &call.name, why));
         }
-        let table = self.table(&call.kind);
-        loop {
-            let current = table.get(&call.key()).ok_or_else(|| call.kind.not_found(&call.name))?;
-            if let Some(answer) = self.delete_once(call, options, &current)? {
-                return Ok(answer);
+        self.delete_any(call, options)
+    }
+
+    /// The same, whatever the object is called: a collection spares nobody.
+    fn delete_any(&self, call: &Call, options: &DeleteOptions) -> Result<Answer, Status> {
+        let kind = &call.kind;
+        let table = self.table(kind);
+        let result = loop {
+            let Some(current) = table.get(&call.key()) else { break Err(kind.not_found(&call.name)) };
+            if let Some(result) = self.delete_once(call, options, &current).transpose() {
+                break result;
             }
-        }
+        };
+        after(unset_propagation(kind, options), result)
     }
 
     /// None: the object moved on meanwhile.
@@ -120,11 +126,7 @@ impl Rest {
             }),
         };
         match done {
-            Ok(outcome) => {
-                let mut warnings = unset_propagation(kind, options);
-                warnings.append(&mut ctx.warnings.borrow_mut());
-                Ok(Some(Answer::ok(kind, outcome).with_warnings(warnings)))
-            }
+            Ok(outcome) => Ok(Some(Answer::ok(kind, outcome).with_warnings(ctx.warnings.take()))),
             Err(WriteError::Moved) => Ok(None),
             Err(WriteError::Missing | WriteError::Exists) => Err(kind.not_found(&call.name)),
         }
@@ -294,7 +296,7 @@ impl Rest {
         for (key, stored) in listing.items.into_iter().take(wanted) {
             let (namespace, name) = key.rsplit_once('/').unwrap_or(("", &key));
             let one = Call { namespace: namespace.into(), name: name.into(), ..call.clone() };
-            match self.delete(&one, options) {
+            match self.delete_any(&one, options) {
                 Err(status) if status.code != 404 => return Err(status),
                 _ => list.items.push(Object::Stored(stored)),
             }
@@ -353,38 +355,28 @@ fn gc_finalizers(kind: &Kind, old: &Value, options: &DeleteOptions) -> Vec<Strin
 }
 
 fn check_preconditions(kind: &Kind, old: &Value, rv: u64, options: &DeleteOptions) -> Result<(), Status> {
+    // What the server deletes in two steps it checks in other words, and names as a resource instead of as a kind.
+    let own = kind.is_namespace() || kind.is_definition();
+    let subject = if own { &kind.plural } else { &kind.kind };
     let name = meta_text(old, "name");
-    let refuse = |text: String| {
-        // The real server names the kind here, where it names the resource elsewhere.
-        let subject = if kind.is_namespace() { &kind.plural } else { &kind.kind };
-        Err(Status::conflict(&kind.group, subject, name, text))
+    let check = |asked: &Option<String>, present: &str, what: &str, end: &str| match asked {
+        Some(asked) if asked != present => {
+            let text = if own {
+                format!(
+                    "Precondition failed: {what} in precondition: {asked}, {what} in object meta: {present}"
+                )
+            } else {
+                format!(
+                    "the {what} in the precondition ({asked}) does not match the {what} in record ({present}). The object might have been {end}"
+                )
+            };
+            Err(Status::conflict(&kind.group, subject, name, text))
+        }
+        _ => Ok(()),
     };
-    if let Some(uid) = &options.uid {
-        let present = meta_text(old, "uid");
-        if uid != present {
-            return refuse(if kind.is_namespace() {
-                format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {present}")
-            } else {
-                format!(
-                    "the UID in the precondition ({uid}) does not match the UID in record ({present}). The object might have been deleted and then recreated"
-                )
-            });
-        }
-    }
-    if let Some(version) = &options.resource_version {
-        if *version != rv.to_string() {
-            return refuse(if kind.is_namespace() {
-                format!(
-                    "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {rv}"
-                )
-            } else {
-                format!(
-                    "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({rv}). The object might have been modified"
-                )
-            });
-        }
-    }
-    Ok(())
+    check(&options.uid, meta_text(old, "uid"), "UID", "deleted and then recreated")?;
+    let version = &options.resource_version;
+    check(version, &rv.to_string(), "ResourceVersion", "modified")
 }
 
 fn deleted(kind: &Kind, last: &Value, object: Object) -> Outcome {

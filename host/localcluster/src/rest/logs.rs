@@ -35,7 +35,7 @@ fn check_log_options(name: &str, query: &Query) -> Result<(), Status> {
     let seconds = query.number("sinceSeconds")?;
     if seconds.is_some() && query.text("sinceTime").is_some() {
         let detail = "at most one of `sinceTime` or `sinceSeconds` may be specified";
-        errors.push(FieldError::forbidden("", detail));
+        errors.push(FieldError::forbidden("[]", detail));
     } else if let Some(seconds) = seconds.filter(|seconds| *seconds < 1) {
         errors.push(FieldError::invalid("sinceSeconds", &json!(seconds), "must be greater than 0"));
     }
@@ -46,7 +46,7 @@ fn check_log_options(name: &str, query: &Query) -> Result<(), Status> {
     }
     if stream != "All" && lines.is_some() {
         let detail = "`tailLines` and specific `stream` are mutually exclusive for now";
-        errors.push(FieldError::forbidden("", detail));
+        errors.push(FieldError::forbidden("[]", detail));
     }
     if errors.is_empty() { Ok(()) } else { Err(Status::invalid("", "PodLogOptions", name, errors)) }
 }

@@ -148,6 +148,7 @@ impl WriteOptions {
             };
             return Err(Status::invalid("meta.k8s.io", kind, "", errors));
         }
+        let given = given.filter(|manager| !manager.is_empty());
         let manager = given.map_or_else(|| manager_of(user_agent), str::to_owned);
         let applies = verb == Verb::Apply;
         Ok(Self { dry_run, manager, applies, force: force.unwrap_or(false), validation, raw: None })
@@ -167,9 +168,12 @@ fn check_manager(manager: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The part of a user agent in front of its first slash.
+/// The part of a user agent in front of its first slash; whoever does not say is unknown.
 fn manager_of(user_agent: &str) -> String {
     let name = user_agent.split('/').next().unwrap_or_default();
+    if name.is_empty() {
+        return "unknown".to_owned();
+    }
     let mut end = name.len().min(MANAGER_MAX);
     while !name.is_char_boundary(end) {
         end -= 1;

@@ -6,6 +6,7 @@ use http::{Method, header};
 use serde_json::{Value, json};
 
 use super::answer::{Answer, Object, Outcome};
+use super::create::namespace_fits;
 use super::http::{PatchKind, Request};
 use super::options::{DeleteOptions, Query, Verb, WriteOptions};
 use super::strategy::{Kind, Lookup, StorageId, Strategy};
@@ -19,24 +20,33 @@ use crate::{admission, patch, schema};
 struct Plain;
 impl Strategy for Plain {}
 
+/// A kind that is a body of subresources only.
+fn body_kind(group: &str, version: &str, plural: &str, kind: &str) -> Kind {
+    Kind {
+        group: group.into(),
+        version: version.into(),
+        plural: plural.into(),
+        singular: kind.to_lowercase(),
+        kind: kind.into(),
+        list_kind: format!("{kind}List"),
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        namespaced: true,
+        verbs: Vec::new(),
+        subresources: Vec::new(),
+        storage: StorageId { group: group.into(), plural: plural.into() },
+        storage_version_hash: String::new(),
+        custom: false,
+        strategy: Arc::new(Plain),
+    }
+}
+
 /// The Scale that stands for an object while it is patched.
-static SCALE: LazyLock<Kind> = LazyLock::new(|| Kind {
-    group: "autoscaling".into(),
-    version: "v1".into(),
-    plural: "scales".into(),
-    singular: "scale".into(),
-    kind: "Scale".into(),
-    list_kind: "ScaleList".into(),
-    short_names: Vec::new(),
-    categories: Vec::new(),
-    namespaced: true,
-    verbs: Vec::new(),
-    subresources: Vec::new(),
-    storage: StorageId { group: "autoscaling".into(), plural: "scales".into() },
-    storage_version_hash: String::new(),
-    custom: false,
-    strategy: Arc::new(Plain),
-});
+static SCALE: LazyLock<Kind> = LazyLock::new(|| body_kind("autoscaling", "v1", "scales", "Scale"));
+
+/// What asks for a token.
+static TOKEN_REQUEST: LazyLock<Kind> =
+    LazyLock::new(|| body_kind("authentication.k8s.io", "v1", "tokenrequests", "TokenRequest"));
 
 impl Rest {
     /// A request to a subresource that its kind serves.
@@ -76,6 +86,7 @@ impl Rest {
             }
             ("binding", _) => {
                 let binding = typed("v1", "Binding")?.object;
+                namespace_fits(&call, &binding)?;
                 if meta_text(&binding, "name") != call.name {
                     return Err(Status::bad_request("name in URL does not match name in Binding object"));
                 }
@@ -85,10 +96,12 @@ impl Rest {
                 let mut sent = sent("Eviction")?;
                 sent.json = older_eviction(sent.json);
                 let eviction = schema::decode_as("policy/v1", "Eviction", &sent, call.write.validation)?;
+                namespace_fits(&call, &eviction.object)?;
                 self.evict(&call, &eviction.object)
             }
             ("token", _) => {
                 let wanted = typed("authentication.k8s.io/v1", "TokenRequest")?.object;
+                namespace_fits(&call, &wanted)?;
                 self.request_token(&call, wanted)
             }
             ("log", &Method::GET) => self.log(&call, query),
@@ -314,6 +327,7 @@ impl Rest {
             return Err(Status::invalid("authentication.k8s.io", "TokenRequest", &call.name, vec![error]));
         }
         let seconds = wanted["spec"]["expirationSeconds"].as_i64().unwrap_or(DEFAULT_SECONDS);
+        wanted["spec"]["expirationSeconds"] = seconds.into();
         let refuse = |detail: &str| {
             let error = FieldError::invalid("spec.expirationSeconds", &json!(seconds), detail);
             Err(Status::invalid("authentication.k8s.io", "TokenRequest", "", vec![error]))
@@ -337,12 +351,16 @@ impl Rest {
         };
         let now = self.clock.now();
         let (token, expires) = self.tokens.issue(&subject, &audiences, seconds, now, &id);
-        wanted["kind"] = "TokenRequest".into();
-        wanted["apiVersion"] = "authentication.k8s.io/v1".into();
         wanted["metadata"] = json!({
             "name": call.name, "namespace": call.namespace,
             "uid": meta_text(&account, "uid"), "creationTimestamp": super::clock::seconds(now),
         });
+        if !call.write.manager.is_empty() {
+            let (manager, now) = (&call.write.manager, super::clock::seconds(now));
+            patch::managed::on_write(&TOKEN_REQUEST, None, &mut wanted, manager, &call.sub, &now);
+        }
+        wanted["kind"] = "TokenRequest".into();
+        wanted["apiVersion"] = "authentication.k8s.io/v1".into();
         let bound = wanted["spec"].get("boundObjectRef").cloned().unwrap_or(Value::Null);
         wanted["spec"] = json!({
             "audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound,
