@@ -15,7 +15,9 @@
 //!   another grace period and is registered anew;
 //! - of a node that is not heard of, which of its pods were seen not ready since.
 //!   A pod that turns ready later has a kubelet that lives, and is let be. Lost,
-//!   such a pod is marked once more.
+//!   such a pod is marked once more;
+//! - of a node, that its kubelet said it is not ready. Lost, its pods are marked
+//!   should it fall silent.
 //!
 //! Rules: <https://kubernetes.io/docs/concepts/architecture/nodes/>.
 

@@ -3,6 +3,10 @@
 //! The state of a node's key holds since when the node is not heard of, and the
 //! uids of pods seen not ready since. Each pod is marked once: one that turns
 //! ready afterwards has a kubelet that lives, and must not be fought over.
+//!
+//! A node whose kubelet said that it is not ready before it fell silent keeps its
+//! pods as they are, for kube-controller-manager marks pods only of nodes that
+//! were ready. The state says so from then until the node is ready again.
 
 use std::collections::BTreeSet;
 
@@ -12,19 +16,34 @@ use coxswain_sdk::sort::set_of;
 use coxswain_sdk::{About, Action, Ctx, Plan, Query, Result, Step};
 use serde_json::json;
 
-use crate::view::{Node, Pod, READY};
+use crate::view::{Node, Pod, READY, UNKNOWN};
 
 /// Index of pods by the node they are bound to.
 pub const BY_NODE: &str = "node";
 
+/// State of a node whose kubelet said that it is not ready.
+const NOT_READY: &str = "not-ready";
+
 /// Marks what is to be marked, if the node is not heard of.
 pub fn mark(ctx: &Ctx<'_>, node: &Node, plan: &mut Plan) -> Result<()> {
-    let Some(ready) = node.ready().filter(|_| node.is_unknown()) else {
-        if ctx.state().is_some() {
-            plan.clear();
+    let ready = match node.ready() {
+        Some(ready) if ready.status == UNKNOWN => ready,
+        Some(ready) if ready.status != "True" => {
+            if ctx.state() != Some(NOT_READY) {
+                plan.keep(NOT_READY);
+            }
+            return Ok(());
         }
-        return Ok(());
+        _ => {
+            if ctx.state().is_some() {
+                plan.clear();
+            }
+            return Ok(());
+        }
     };
+    if ctx.state() == Some(NOT_READY) {
+        return Ok(());
+    }
     let since = ready.last_transition_time.map(|time| time.to_string()).unwrap_or_default();
     let mut lines = ctx.state().unwrap_or_default().lines();
     // What was kept of an earlier time is of no account.
