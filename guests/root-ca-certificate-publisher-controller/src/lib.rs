@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use coxswain_sdk::contract::{Measure, Occasion, OptionKind};
+use coxswain_sdk::contract::{Failure, Measure, Occasion, OptionKind};
 use coxswain_sdk::namespace::Namespace;
 use coxswain_sdk::resource::{CONFIG_MAPS, NAMESPACES};
 use coxswain_sdk::{
@@ -87,25 +87,28 @@ impl Controller for RootCaCertificatePublisher {
             return Ok(plan);
         }
         let name = &namespace.metadata.name;
-        count(ctx, &mut plan);
-        match ctx.get::<ConfigMap>(name, NAME)? {
-            Some(map) => plan.then(repair(name, &map, bundle)),
-            None if is_terminating(ctx) => &mut plan,
-            None => plan.then(create(name, bundle)?),
-        };
+        count_failures(ctx, &mut plan);
+        let map = ctx.get::<ConfigMap>(name, NAME)?;
+        if map.is_none() && !is_terminating(ctx) {
+            // Counted once the map is seen: a creation is not a sync of its own beside that.
+            plan.then(create(name, bundle)?);
+            return Ok(plan);
+        }
+        plan.measure_if(Occasion::Succeeded, SYNCS, &["200"], Measure::Number(1.0));
+        plan.measure_if(Occasion::Succeeded, SECONDS, &["200"], Measure::Elapsed);
+        plan.then(map.and_then(|map| repair(name, &map, bundle)));
         Ok(plan)
     }
 }
 
-/// Counts a sync by the code that the API server answered. What went wrong is told with the sync after it, which knows
-/// the code.
-fn count(ctx: &Ctx<'_>, plan: &mut Plan) {
-    for failure in ctx.failures(CREATE).chain(ctx.failures(UPDATE)) {
+/// Counts syncs that failed by the code that the API server answered, which the sync after them knows. That a namespace
+/// takes no more objects is no failure.
+fn count_failures(ctx: &Ctx<'_>, plan: &mut Plan) {
+    for failure in ctx.failures(CREATE).chain(ctx.failures(UPDATE)).filter(|failure| !is_of_the_end(failure))
+    {
         let code = if failure.status == 0 { 500 } else { failure.status };
         plan.measure(SYNCS, &[&code.to_string()], 1.0);
     }
-    plan.measure_if(Occasion::Succeeded, SYNCS, &["200"], Measure::Number(1.0));
-    plan.measure_if(Occasion::Succeeded, SECONDS, &["200"], Measure::Elapsed);
 }
 
 fn create(namespace: &str, bundle: &str) -> Result<Action> {
@@ -122,7 +125,8 @@ fn create(namespace: &str, bundle: &str) -> Result<Action> {
     Ok(Action::create(CONFIG_MAPS, namespace, NAME, &map)?.tag(CREATE))
 }
 
-/// Makes the data what it should be, and describes a map that is not described.
+/// Makes the data what it should be, and describes a map that is not described. A
+/// description of somebody else's stands until there is something else to repair.
 fn repair(namespace: &str, map: &Object<ConfigMap>, bundle: &str) -> Option<Action> {
     let mut patch = json!({});
     if map.data.get(FIELD).map(String::as_str) != Some(bundle) {
@@ -131,17 +135,22 @@ fn repair(namespace: &str, map: &Object<ConfigMap>, bundle: &str) -> Option<Acti
     for field in map.data.keys().filter(|field| *field != FIELD) {
         patch["data"][field] = Value::Null;
     }
-    if map.metadata.annotations.description.is_empty() {
+    let description = &map.metadata.annotations.description;
+    let is_needed = patch.get("data").is_some() || description.is_empty();
+    if is_needed && description != DESCRIPTION_TEXT {
         patch["metadata"]["annotations"][DESCRIPTION] = json!(DESCRIPTION_TEXT);
     }
-    let needed = patch.as_object().is_some_and(|patch| !patch.is_empty());
-    needed.then(|| Action::merge(CONFIG_MAPS, namespace, NAME, &patch).as_seen(map).tag(UPDATE))
+    is_needed.then(|| Action::merge(CONFIG_MAPS, namespace, NAME, &patch).as_seen(map).tag(UPDATE))
 }
 
 /// Whether the API server knows that the namespace is being deleted before the
 /// cache does.
 fn is_terminating(ctx: &Ctx<'_>) -> bool {
-    ctx.failures(CREATE).any(|failure| failure.status == 404 || failure.is_of_terminating_namespace())
+    ctx.failures(CREATE).any(is_of_the_end)
+}
+
+fn is_of_the_end(failure: &Failure) -> bool {
+    failure.status == 404 || failure.is_of_terminating_namespace()
 }
 
 coxswain_sdk::export!(RootCaCertificatePublisher);
