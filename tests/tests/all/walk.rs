@@ -177,6 +177,11 @@ async fn the_page_about_changing_a_controller_does_what_it_says() -> anyhow::Res
     ensure!(code == Some(0) && said.contains("is refused until"), "{code:?}: {said}");
     let said = demo.until_said("status", "after 1 swap and 1 rollback").await?;
     ensure!(said.contains("not loaded: ") && said.contains("replicaset-controller.wasm"), "{said}");
+    let (code, said) = demo.coxswain("shadow replicaset")?;
+    ensure!(
+        code == Some(1) && said.contains(") is rolled back: the operator asked for it"),
+        "{code:?}: {said}"
+    );
     demo.scale(7).await?;
     // A build that decides the same goes live by itself.
     std::fs::write(&file, rebuilt(&original, "repaired"))?;

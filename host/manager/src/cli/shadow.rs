@@ -78,8 +78,13 @@ fn none(controller: &ControllerStatus, status: &Status) -> String {
     let its = |module: &&ModuleStatus| module.file == controller.file && module.hash != controller.hash;
     match status.modules.iter().find(its) {
         Some(ModuleStatus { file, hash, stage, reason, .. }) => {
-            let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-            format!("{name} has no shadow; {file} ({}) is {}{why}", short(hash), stage.name())
+            let stage = stage.name();
+            // A reason may begin with what the stage is called.
+            let said = |reason: &String| {
+                reason.strip_prefix(stage).map_or_else(|| format!(": {reason}"), str::to_owned)
+            };
+            let why = reason.as_ref().map(said).unwrap_or_default();
+            format!("{name} has no shadow; {file} ({}) is {stage}{why}", short(hash))
         }
         None => format!(
             "{name} has no shadow; start the manager with --shadow {name}=FILE or --swap-through-shadow"
