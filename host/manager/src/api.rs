@@ -362,6 +362,10 @@ fn describe(error: &dyn std::error::Error) -> String {
         }
         source = inner.source();
     }
+    // What the layers of the client wrap around it says nothing.
+    while let Some(rest) = text.strip_prefix("ServiceError: ") {
+        text = rest.to_owned();
+    }
     text
 }
 
@@ -465,6 +469,16 @@ mod tests {
         for line in [format!("{} 3\n", series("200")), format!("{} 1\n", series("429"))] {
             assert!(text.contains(&line), "{line}: {text}");
         }
+    }
+
+    #[tokio::test]
+    async fn why_there_is_no_answer_is_said_without_wrappers() {
+        let service = tower::service_fn(|_: Request<Body>| async {
+            Err::<http::Response<Body>, _>(std::io::Error::other("the line is dead"))
+        });
+        let api = ApiClient::new(kube::Client::new(service, "default"), "test");
+        let error = api.get("/version", Duration::from_secs(1)).await.unwrap_err();
+        assert_eq!(error.to_string(), "no answer: the line is dead");
     }
 
     #[tokio::test]

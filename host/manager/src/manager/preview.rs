@@ -49,7 +49,8 @@ impl Manager {
             if let Some(error) =
                 discovery.error.filter(|_| !discovery.complete && elapsed > CONNECT.min(limit))
             {
-                return Err(format!("the API server at {} does not answer: {error}", self.server));
+                let why = error.strip_prefix("no answer: ").unwrap_or(&error);
+                return Err(format!("the API server at {} does not answer: {why}", self.server));
             }
             first_loaded = first_loaded || tokio::time::timeout(LOOK, self.first_load()).await.is_ok();
             if first_loaded && discovery.complete {

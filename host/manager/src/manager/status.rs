@@ -199,7 +199,8 @@ impl Status {
             }
         }
         if let Some(trouble) = &self.trouble {
-            let _ = writeln!(text, "\nthe API server does not answer: {trouble}");
+            let why = trouble.strip_prefix("no answer: ").unwrap_or(trouble);
+            let _ = writeln!(text, "\nthe API server does not answer: {why}");
         }
         if let Some(trouble) = &self.policy_trouble {
             let _ = writeln!(text, "\nthe policy read before stays in force: {trouble}");
