@@ -112,12 +112,9 @@ impl Write<'_> {
         let failure = error.failure;
         let conflict = is_conflict(&failure);
         match &self.action.verb {
-            Verb::Delete(_) if failure.status == 404 => {
-                if let Some(uid) = &self.uid
-                    && says_gone(&failure, &self.name)
-                {
-                    self.executor.shared.dead.insert(self.identity(uid));
-                }
+            // Another 404 tells of the resource or of somebody in between: the object may well be there.
+            Verb::Delete(_) if says_gone(&failure, &self.name) => {
+                self.uid.iter().for_each(|uid| self.executor.shared.dead.insert(self.identity(uid)));
                 return Ending::Done(Box::default());
             }
             // Of the two things that were asked for, only the uid settles it.

@@ -237,6 +237,12 @@ async fn what_a_delete_is_done_by() {
     // A uid never lives again.
     assert!(!kit.act(action).await.failed);
     assert_eq!(kit.lines().len(), 1);
+    // Nothing of this name is said to be gone, so nothing is waited for.
+    let kit = Kit::new(|_| refuse(404, "NotFound"));
+    kit.cache.put(1, "a", "u", 7);
+    let action = Action { precondition: Precondition::Uid("u".into()), ..kit.action("a", delete()) };
+    let executed = kit.act(action).await;
+    assert!(executed.failed && executed.barriers.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
