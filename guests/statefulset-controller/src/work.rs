@@ -2,7 +2,8 @@
 //! those that are too many, from the highest, then the update.
 //!
 //! In order, the first pod that is not as it should be ends the round: nothing
-//! more happens before it is. In parallel, each pod gets what it needs.
+//! more happens before it is. In parallel, pods get what they need in batches of
+//! 1, 2, 4 and so on by ordinal, each once the one before it went well.
 
 use coxswain_sdk::template::PodTemplate;
 use coxswain_sdk::{Action, Ctx, Event, Object, Plan, Result, Step};
@@ -38,21 +39,28 @@ pub struct Work {
     /// What pods that have not started lack.
     chores: Vec<Action>,
     deletions: Vec<Action>,
-    creations: Vec<Action>,
-    /// Claims of pods about to be made.
-    claims: Vec<Action>,
-    /// Pods that are made once those claims are.
-    creations_after: Vec<Action>,
+    creations: Vec<Creation>,
     events: Vec<Event>,
     /// Pods of the current revision that the update deletes.
     pub outdated: i32,
+}
+
+/// A pod about to be made.
+#[derive(Debug)]
+struct Creation {
+    /// Number of its batch.
+    batch: u32,
+    /// Writes of claims that come first.
+    claims: Vec<Action>,
+    pod: Option<Action>,
 }
 
 impl Work {
     /// Finds out what is to be done.
     pub fn of(ctx: &Ctx<'_>, at: &Situation<'_>) -> Result<Self> {
         let events = PodEvents::of(at.set);
-        let mut round = Round { ctx, at, events, ordered: at.set.is_ordered(), work: Self::default() };
+        let mut round =
+            Round { ctx, at, events, ordered: at.set.is_ordered(), stuck: false, work: Self::default() };
         round.run()?;
         Ok(round.work)
     }
@@ -62,16 +70,29 @@ impl Work {
         for actions in [&mut self.repairs, &mut self.chores, &mut self.deletions] {
             plan.then(Step::new(actions.drain(..)).or_go_on());
         }
-        plan.then(Step::new(self.creations.drain(..)).slow_start().or_go_on());
+        if self.creations.iter().all(|creation| creation.claims.is_empty()) {
+            let pods = self.creations.drain(..).filter_map(|creation| creation.pod);
+            plan.then(Step::new(pods).slow_start().or_go_on());
+        }
         for event in self.events.drain(..) {
             plan.event(event);
         }
     }
 
-    /// What comes after it: pods are made only once their claims are.
+    /// What comes after it: pods are made only once their claims are, and claims
+    /// only once the batch before them went well, lest they are made for pods
+    /// that nobody can make.
     pub fn after_status(self, plan: &mut Plan) {
-        plan.then(self.claims);
-        plan.then(Step::new(self.creations_after).slow_start());
+        let mut creations = self.creations.into_iter().peekable();
+        while let Some(first) = creations.next() {
+            let (mut claims, mut pods) = (first.claims, Vec::from_iter(first.pod));
+            while let Some(more) = creations.next_if(|next| next.batch == first.batch) {
+                claims.extend(more.claims);
+                pods.extend(more.pod);
+            }
+            plan.then(claims);
+            plan.then(pods);
+        }
     }
 }
 
@@ -83,6 +104,8 @@ struct Round<'a> {
     at: &'a Situation<'a>,
     events: PodEvents<'a>,
     ordered: bool,
+    /// Whether what a pod needs cannot be done at present.
+    stuck: bool,
     work: Work,
 }
 
@@ -107,11 +130,11 @@ impl<'a> Round<'a> {
         for ordinal in (at.set.start()..).take_while(|ordinal| at.set.wants(*ordinal)) {
             let Some(pod) = at.members.replicas.get(&ordinal) else {
                 if self.work.repairs.is_empty() {
-                    self.create(ordinal)?;
+                    self.create(ordinal, 0)?;
                 }
                 return Ok(true);
             };
-            if self.tend(ordinal, pod)? {
+            if self.tend(ordinal, pod)? || self.stuck {
                 return Ok(true);
             }
         }
@@ -120,17 +143,19 @@ impl<'a> Round<'a> {
 
     fn tend_all(&mut self) -> Result<Waits> {
         let at = self.at;
-        for (ordinal, pod) in &at.members.replicas {
-            self.tend(*ordinal, pod)?;
-        }
-        let missing = (at.set.start()..).take_while(|ordinal| at.set.wants(*ordinal));
-        for ordinal in missing.filter(|ordinal| !at.members.replicas.contains_key(ordinal)) {
-            if self.work.creations.len() + self.work.creations_after.len() >= BURST {
+        let mut batch = 0;
+        for ordinal in (at.set.start()..).take_while(|ordinal| at.set.wants(*ordinal)) {
+            let next = (ordinal - at.set.start() + 1).unsigned_abs().ilog2();
+            if self.stuck && next > batch || self.work.creations.len() >= BURST {
                 break;
             }
-            self.create(ordinal)?;
+            batch = next;
+            match at.members.replicas.get(&ordinal) {
+                Some(pod) => drop(self.tend(ordinal, pod)?),
+                None => self.create(ordinal, batch)?,
+            }
         }
-        Ok(!self.work.repairs.is_empty())
+        Ok(self.stuck || !self.work.repairs.is_empty())
     }
 
     fn claims(&self, ordinal: i64, pod_uid: &str) -> Result<Claims<'a>> {
@@ -138,7 +163,7 @@ impl<'a> Round<'a> {
     }
 
     /// Makes a pod that is missing.
-    fn create(&mut self, ordinal: i64) -> Result<()> {
+    fn create(&mut self, ordinal: i64, batch: u32) -> Result<()> {
         let at = self.at;
         let name = name_of(&at.set.metadata.name, ordinal);
         if self.ctx.get::<Pod>(&at.set.metadata.namespace, &name)?.is_some() {
@@ -151,19 +176,19 @@ impl<'a> Round<'a> {
         }
         let mut writes = claims.create(claims::CREATE, &self.events)?;
         writes.extend(self.own(&claims, &name));
-        let after_claims = !writes.is_empty();
-        self.work.claims.extend(writes);
-        if let Some(error) = being_deleted(&claims) {
+        let pod = if let Some(error) = being_deleted(&claims) {
             self.work.events.push(self.events.failure("Create", &name, &error));
-            return Ok(());
-        }
-        let (template, revision) = if at.set.starts_at_current(ordinal) {
-            (&at.current_template, at.update.current)
+            self.stuck = true;
+            None
         } else {
-            (&at.set.spec.template.pods, at.update.revision)
+            let (template, revision) = if at.set.starts_at_current(ordinal) {
+                (&at.current_template, at.update.current)
+            } else {
+                (&at.set.spec.template.pods, at.update.revision)
+            };
+            Some(pods::create(at.set, ordinal, template, revision, &self.events)?)
         };
-        let create = pods::create(at.set, ordinal, template, revision, &self.events)?;
-        if after_claims { &mut self.work.creations_after } else { &mut self.work.creations }.push(create);
+        self.work.creations.push(Creation { batch, claims: writes, pod });
         Ok(())
     }
 
@@ -193,6 +218,8 @@ impl<'a> Round<'a> {
         let name = &pod.metadata.name;
         let mut repairs = Vec::new();
         if !pods::has_volumes(self.at.set, pod, ordinal) {
+            // The API server takes no other volumes for a pod there is.
+            self.stuck = true;
             repairs.extend(claims.create(claims::CREATE_MISSING, &self.events)?);
         }
         if !pending && claims.are_misowned() {
