@@ -55,10 +55,14 @@ impl History {
         }
         let number = old.iter().map(|revision| revision.revision).max().unwrap_or(0).saturating_add(1);
         history.old = old;
+        if revisions::renumber_refused(ctx) {
+            // Another that keeps the same stands in for it.
+            history.duplicates.extend(current.pop());
+        }
         match current.pop() {
             Some(latest) => {
                 history.hash = hash_of(&latest);
-                history.duplicates = current;
+                history.duplicates.extend(current);
                 if latest.revision < number {
                     history.steps.push(revisions::renumber(&latest, number).into());
                 }

@@ -55,6 +55,9 @@ pub const REVISION_HASH_LABEL: &str = "controller-revision-hash";
 /// Tag of actions that make a revision.
 pub const CREATE: &str = "create-revision";
 
+/// Tag of actions that give a revision another number.
+const RENUMBER: &str = "renumber-revision";
+
 /// A ControllerRevision.
 #[derive(Clone, Debug, Default, FromJson)]
 #[serde(default)]
@@ -300,8 +303,16 @@ pub fn renumber(revision: &Object<Revision>, number: i64) -> Option<Action> {
     (revision.revision != number).then(|| {
         Action::merge(CONTROLLER_REVISIONS, &meta.namespace, &meta.name, &json!({ "revision": number }))
             .as_seen(revision)
-            .tag("renumber-revision")
+            .tag(RENUMBER)
     })
+}
+
+/// Whether the API server refused the number that the last plan gave a
+/// revision. It does where somebody has written the revision's data with blanks
+/// or in another order: what is changed of it is written anew, and so is the
+/// data, which may not change. Such a revision is of no use.
+pub fn renumber_refused(ctx: &Ctx<'_>) -> bool {
+    ctx.failures(RENUMBER).any(|failure| failure.status == 422)
 }
 
 /// Deletes a revision.

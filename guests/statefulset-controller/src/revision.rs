@@ -2,7 +2,9 @@
 //! before, and the wanted one, that its template says.
 
 use coxswain_sdk::resource::STATEFUL_SETS;
-use coxswain_sdk::revisions::{HASH_LABEL, History, NewRevision, Place, delete, name_for, renumber};
+use coxswain_sdk::revisions::{
+    HASH_LABEL, History, NewRevision, Place, delete, name_for, renumber, renumber_refused,
+};
 use coxswain_sdk::template::PodTemplate;
 use coxswain_sdk::{Action, Ctx, Object, Result};
 
@@ -28,20 +30,23 @@ impl Revisions {
         let wanted = &set.spec.template.patch;
         let (update, write) = match history.place_of(wanted) {
             Place::Latest(revision) => (revision.metadata.name.clone(), None),
-            Place::Earlier(revision) => {
+            Place::Earlier(revision) if !renumber_refused(ctx) => {
                 (revision.metadata.name.clone(), renumber(revision, history.next_number()))
             }
             // No pod will be made any more that could be of it.
-            Place::Nowhere if set.metadata.is_deleting() => (set.status.update_revision.clone(), None),
-            Place::Nowhere => {
+            _ if set.metadata.is_deleting() => (set.status.update_revision.clone(), None),
+            _ => {
                 let named = name_for(ctx, &set.metadata.namespace, &set.metadata.name, wanted, collisions)?;
                 let first = collisions;
                 collisions = named.collisions;
-                let create = match named.existing {
-                    Some(_) => None,
-                    None => Some(new_revision(set, &named.name, history.next_number(), first)?),
+                let number = history.next_number();
+                let write = match (named.existing, history.find(&named.name)) {
+                    // Another than the one whose number was refused may stand here too.
+                    (Some(_), Some(ours)) => renumber(ours, number),
+                    (Some(_), None) => None,
+                    (None, _) => Some(new_revision(set, &named.name, number, first)?),
                 };
-                (named.name, create)
+                (named.name, write)
             }
         };
         let current = &set.status.current_revision;
