@@ -50,6 +50,11 @@ impl Set {
         self.seen.as_ref().map(|seen| &seen.status)
     }
 
+    /// Its size before anything is done, or the one that it is created with.
+    pub fn seen_size(&self) -> i64 {
+        self.seen.as_ref().map_or(self.replicas, |seen| size_of(seen))
+    }
+
     /// How many of its pods are available.
     pub fn available(&self) -> i64 {
         self.status().map_or(0, |status| status.available_replicas)

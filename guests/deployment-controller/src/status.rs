@@ -82,8 +82,9 @@ pub fn counted(
         updated_replicas: sets.new.as_ref().map_or(0, Set::actual),
         ready_replicas: sum(Set::ready),
         available_replicas: available,
-        // More are available than wanted for a moment after a scale down.
-        unavailable_replicas: (sets.size() - available).max(0),
+        // More are available than wanted for a moment after a scale down. What
+        // is scaled just now counts once it is seen.
+        unavailable_replicas: (sum(Set::seen_size) - available).max(0),
         terminating_replicas: sets.all().map(Set::terminating).sum(),
         collision_count: status.collision_count,
         conditions,
