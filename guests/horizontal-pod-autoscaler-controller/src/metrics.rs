@@ -148,7 +148,8 @@ impl<'a> Metric<'a> {
             );
         }
         let TargetRef { kind, name: object, .. } = self.object();
-        format!("unable to get metric {name}: {why} on {kind} {namespace}/{object}")
+        // The parts in the order in which kube-controller-manager prints them.
+        format!("unable to get metric {name}: {kind} on {namespace} {object}/{why}")
     }
 
     /// Its selector as messages print one beside a metric's name.

@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 use std::time::Duration;
 
 use coxswain_sdk::contract::Level;
-use coxswain_sdk::selector::Selector;
 use coxswain_sdk::{About, Action, Ctx, Object, Plan, Query, Result, Time};
 use serde_json::json;
 
@@ -302,13 +301,6 @@ impl Look<'_> {
             self.warn("SelectorRequired", why);
             self.set(ACTIVE, false, "InvalidSelector", "the HPA target's scale is missing a selector");
             return Ok(Err(why.to_owned()));
-        }
-        if let Err(error) = selector.parse::<Selector>() {
-            let why =
-                format!("couldn't convert selector into a corresponding internal selector object: {error}");
-            self.warn("InvalidSelector", why.clone());
-            self.set(ACTIVE, false, "InvalidSelector", why.clone());
-            return Ok(Err(why));
         }
         let namespace = &self.autoscaler.metadata.namespace;
         let pods = ctx.list::<Pod>(Query::all().namespace(namespace).labels(selector))?;

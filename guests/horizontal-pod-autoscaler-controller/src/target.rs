@@ -5,6 +5,7 @@
 
 use coxswain_sdk::Ask;
 use coxswain_sdk::contract::ResourceInfo;
+use coxswain_sdk::selector::Selector;
 use coxswain_sdk::sort::sort_by_key;
 use coxswain_sdk::{Ctx, FromJson, Result, from_json};
 
@@ -90,7 +91,7 @@ pub fn scale(ctx: &Ctx<'_>, namespace: &str, target: &TargetRef) -> Result<Resul
             uid: String::new(),
         };
         let why = match ctx.look_up(ask)? {
-            Ok(text) => match from_json::<Scale>(&text) {
+            Ok(text) => match read_scale(&text) {
                 Ok(scale) => return Ok(Ok((info.number, scale))),
                 Err(error) => error,
             },
@@ -99,6 +100,18 @@ pub fn scale(ctx: &Ctx<'_>, namespace: &str, target: &TargetRef) -> Result<Resul
         first.get_or_insert(why);
     }
     Ok(Err(first.unwrap_or_else(|| "unrecognized resource".to_owned())))
+}
+
+/// A scale whose selector is one, if it has any.
+fn read_scale(text: &str) -> Result<Scale, String> {
+    let scale: Scale = from_json(text)?;
+    if let Err(error) = scale.status.selector.parse::<Selector>() {
+        return Err(format!(
+            "received an object from a /scale endpoint which was not convertible to autoscaling Scale: \
+             failed to parse target selector: {error}"
+        ));
+    }
+    Ok(scale)
 }
 
 /// A kind's resource as the custom metrics API names it: `services`, `ingresses.networking.k8s.io`.
