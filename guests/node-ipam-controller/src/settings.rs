@@ -62,6 +62,7 @@ impl Settings {
     /// says what makes no sense.
     pub fn of(ctx: &Ctx<'_>) -> Result<Option<std::result::Result<Self, String>>> {
         if !ctx.option_as::<bool>(ALLOCATE)? {
+            ctx.log(Level::Info, &format!("nodes are given no ranges of addresses without --{ALLOCATE}"));
             return Ok(None);
         }
         let given = Given {
