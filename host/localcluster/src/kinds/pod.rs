@@ -11,7 +11,7 @@ use super::pod_status;
 use super::pod_validation;
 use super::pod_warnings;
 use super::resources;
-use super::spec::{Generation, Spec};
+use super::spec::{Generation, Spec, StatusMeta};
 use super::value::{child, copy, empty, fill, flag, int, items, remove, set, text};
 use crate::selector::label_selector_text;
 use crate::status::FieldError;
@@ -35,6 +35,7 @@ pub(super) fn spec() -> Spec {
         returns_deleted: true,
         revalidates: true,
         default: pod_defaults::pod,
+        status_meta: StatusMeta::KeepOwners,
         create: |ctx, object| {
             if int(&object["spec"], "terminationGracePeriodSeconds") < 0 {
                 set(child(object, "spec"), "terminationGracePeriodSeconds", 1);
@@ -127,7 +128,6 @@ fn gate_condition(object: &mut Value, now: &str) {
 }
 
 fn status_update(old: &Value, new: &mut Value) {
-    copy(&old["metadata"], &mut new["metadata"], "ownerReferences");
     if text(&new["status"], "qosClass").is_empty() {
         copy(&old["status"], child(new, "status"), "qosClass");
     }

@@ -215,12 +215,17 @@ impl Services {
         let mut refused = None;
         // One number may serve several protocols of a service.
         let mut own: Vec<(i64, String)> = Vec::new();
+        let (mut lent, mut full) = (Vec::new(), false);
         for (i, port) in items_mut(&mut object["spec"], "ports").enumerate() {
             match int(port, "nodePort") {
-                0 => match used.port(!ctx.dry_run) {
-                    Some(free) => set(port, "nodePort", free),
+                0 => match used.port(true) {
+                    Some(free) => {
+                        lent.push(free);
+                        set(port, "nodePort", free);
+                    }
                     None => {
-                        return Err(Status::internal("failed to allocate a nodePort: range is full"));
+                        full = true;
+                        break;
                     }
                 },
                 n if had.contains(&n) => {}
@@ -249,7 +254,16 @@ impl Services {
                 }
             }
         }
+        if ctx.dry_run {
+            // They only had to differ from each other.
+            for port in &lent {
+                used.ports.remove(port);
+            }
+        }
         drop(used);
+        if full {
+            return Err(Status::internal("failed to allocate a nodePort: range is full"));
+        }
         match refused {
             Some(error) => Err(Self::refuse(ctx, object, vec![error])),
             None => Ok(()),

@@ -51,6 +51,8 @@ pub enum StatusMeta {
     Taken,
     /// Takes all but the labels.
     KeepLabels,
+    /// Takes all but the owners.
+    KeepOwners,
     /// Keeps labels, annotations, finalizers and owners.
     KeepAll,
 }
@@ -87,6 +89,8 @@ pub struct Spec {
     pub returns_deleted: bool,
     /// Why an object of this name cannot be deleted.
     pub undeletable: fn(&str) -> Option<&'static str>,
+    /// Deletes take note of dependents.
+    pub has_dependents: bool,
     /// A delete without a policy orphans.
     pub orphans: bool,
     /// And warns of it.
@@ -144,6 +148,7 @@ impl Spec {
             unconditional: true,
             returns_deleted: false,
             undeletable: |_| None,
+            has_dependents: true,
             orphans: false,
             unset_propagation_warning: None,
             default: |_| {},
@@ -315,6 +320,7 @@ impl Strategy for Builtin {
                 match self.spec.status_meta {
                     StatusMeta::Taken => {}
                     StatusMeta::KeepLabels => keep_meta(old, new, &["labels"]),
+                    StatusMeta::KeepOwners => keep_meta(old, new, &["ownerReferences"]),
                     StatusMeta::KeepAll => {
                         keep_meta(old, new, &["labels", "annotations", "finalizers", "ownerReferences"])
                     }
@@ -382,6 +388,10 @@ impl Strategy for Builtin {
         (self.spec.undeletable)(name)
     }
 
+    fn has_dependents(&self) -> bool {
+        self.spec.has_dependents
+    }
+
     fn default_propagation(&self) -> Propagation {
         if self.spec.orphans { Propagation::Orphan } else { Propagation::Background }
     }
@@ -422,6 +432,7 @@ impl Strategy for Builtin {
         match self.spec.status_meta {
             StatusMeta::Taken => &[],
             StatusMeta::KeepLabels => &["metadata.labels"],
+            StatusMeta::KeepOwners => &["metadata.ownerReferences", "metadata.deletionTimestamp"],
             StatusMeta::KeepAll => &["metadata"],
         }
     }

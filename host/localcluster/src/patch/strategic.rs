@@ -53,6 +53,7 @@ fn merge_map(id: Option<StructId>, mut original: Object, mut patch: Object) -> R
         }
         let field = id.and_then(|id| schema().get(id).field(&key));
         let merged = match (original.remove(&key), value) {
+            (Some(Value::Object(_)), new @ Value::Object(_)) if field.is_some_and(|f| f.replace) => Some(new),
             (Some(Value::Object(old)), Value::Object(new)) => {
                 Some(Value::Object(merge_map(field.and_then(struct_of), old, new)?))
             }

@@ -76,6 +76,8 @@ pub struct Field {
     pub pointer: bool,
     /// Strategic merge: `merge` and/or `retainKeys`.
     pub merge: bool,
+    /// Strategic merge takes a structure as a whole: `replace`.
+    pub replace: bool,
     /// Strategic merge clears what the patch does not name.
     pub retain_keys: bool,
     /// Strategic merge: which key tells items apart.
@@ -267,6 +269,7 @@ impl Schema {
                 omit_zero: flags.contains('z'),
                 pointer: flags.contains('p'),
                 merge: strategy.split(',').any(|s| s == "merge"),
+                replace: strategy.split(',').any(|s| s == "replace"),
                 retain_keys: strategy.split(',').any(|s| s == "retainKeys"),
                 merge_key: extra["key"].as_str().map(str::to_owned),
                 list,

@@ -22,6 +22,10 @@ pub fn merge(node: Node<'_>, live: &Value, config: &Value) -> Value {
         (shape @ (Shape::Set | Shape::Keyed(_)), Value::Array(live), Value::Array(config)) => {
             Value::Array(merge_lists(node, &shape, live, config))
         }
+        // Nothing is asked for: a map or a list whose items have owners of their own keeps them.
+        (_, live, Value::Null) if node.shape(live) != Shape::Leaf && !crate::kinds::value::empty(live) => {
+            live.clone()
+        }
         _ => config.clone(),
     }
 }
@@ -130,6 +134,16 @@ mod tests {
     use super::*;
     use crate::schema::schema;
     use serde_json::json;
+
+    #[test]
+    fn null_asks_for_nothing_of_what_is_owned_piece_by_piece() {
+        let id = schema().named("io.k8s.api.core.v1.PodSpec").expect("known");
+        let merged = |live: Value, config: Value| merge(Node::Struct(id, None), &live, &config);
+        let live = json!({"containers": [{"name": "a"}], "nodeName": "n", "nodeSelector": {}});
+        let config = json!({"containers": null, "nodeName": null, "nodeSelector": null});
+        let want = json!({"containers": [{"name": "a"}], "nodeName": null, "nodeSelector": null});
+        assert_eq!(merged(live, config), want);
+    }
 
     #[test]
     fn lists_keep_the_order_of_both_sides() {

@@ -18,7 +18,7 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::RwLock;
 use serde_json::{Value, json};
 
-use crate::kinds::value::{child, items, remove, set as put, text};
+use crate::kinds::value::{at, child, items, remove, set as put, text};
 use crate::rest::strategy::Kind;
 use compare::compare;
 use entries::{Manager, Managers, Owned};
@@ -218,7 +218,11 @@ fn scaled(kind: &Kind, old: &Value, new: &Value, managers: &mut Managers, manage
     for owned in managers.all.iter_mut().filter(|o| changed && o.manager != scaler) {
         owned.fields = owned.fields.difference(&replicas);
     }
-    if managers.find(&scaler).is_none() {
+    // A Scale leaves zero out, so that whoever scales down to it owns nothing.
+    let zero = operation == "Update" && at(new, kind.strategy.replicas_path()) == 0;
+    if zero {
+        managers.all.iter_mut().for_each(|owned| owned.fields = owned.fields.difference(&replicas));
+    } else if managers.find(&scaler).is_none() {
         managers.all.push(Owned { manager: scaler, fields: replicas, time: Value::Null });
     }
     managers.all.retain(|o| !o.fields.is_empty());

@@ -86,3 +86,13 @@ fn mistakes_are_answered_in_the_words_of_the_real_server() {
         assert_eq!((error.code, error.message.as_str()), (500, want));
     }
 }
+
+#[test]
+fn some_structures_are_taken_as_a_whole() {
+    let id = schema().named("io.k8s.api.policy.v1.PodDisruptionBudgetSpec").expect("known");
+    let object = |value: Value| value.as_object().cloned().expect("object");
+    let original = json!({"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}});
+    let patch = json!({"selector": {"matchLabels": {"c": "d"}}});
+    let merged = merge(id, object(original), object(patch)).expect("merges");
+    assert_eq!(Value::Object(merged), json!({"minAvailable": 1, "selector": {"matchLabels": {"c": "d"}}}));
+}
