@@ -14,6 +14,8 @@ pub(super) fn spec(plural: &str) -> Spec {
     const BINDINGS: &[Column] = &[NAME, column("PolicyName"), column("ParamRef"), AGE];
     let base = Spec {
         unconditional: false,
+        checks_meta: false,
+        revalidates: true,
         core_finalizers: false,
         generation: Generation::Spec,
         status_meta: StatusMeta::KeepAll,

@@ -19,6 +19,7 @@ pub(super) fn spec(plural: &str) -> Option<Spec> {
     Some(Spec {
         name: NameRule::PathSegment,
         generation: Generation::None,
+        revalidates: true,
         kept: &["spec"],
         default: |object| {
             for condition in super::value::items_mut(child(object, "status"), "conditions") {

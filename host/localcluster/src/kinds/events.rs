@@ -39,6 +39,7 @@ const GROUPED_FIELDS: &[&str] = &[
 
 pub(super) fn core() -> Spec {
     Spec {
+        has_dependents: false,
         name: NameRule::PathSegment,
         core_finalizers: false,
         create_on_update: true,
@@ -53,6 +54,7 @@ pub(super) fn core() -> Spec {
 
 pub(super) fn grouped() -> Spec {
     Spec {
+        has_dependents: false,
         create_on_update: true,
         validate: |object| common(&to_core(object.clone()), "reportingController"),
         validate_create: |object| {

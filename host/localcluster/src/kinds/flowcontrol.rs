@@ -68,6 +68,8 @@ fn priority_level() -> Spec {
     Spec {
         generation: Generation::Spec,
         status_meta: StatusMeta::KeepAll,
+        checks_meta: false,
+        revalidates: true,
         validate: level,
         validate_sub: |_, _, new| conditions(&new["status"]),
         default: |object| {

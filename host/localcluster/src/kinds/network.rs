@@ -359,6 +359,7 @@ fn ip_address() -> Spec {
     const COLUMNS: &[Column] = &[NAME, column("ParentRef")];
     Spec {
         name: names::NameRule::Own(ip_text::name),
+        revalidates: true,
         validate: |object| {
             let mut out = Vec::new();
             let parent = &object["spec"]["parentRef"];

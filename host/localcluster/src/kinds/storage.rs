@@ -184,6 +184,8 @@ fn volume_attachment() -> Spec {
     Spec {
         returns_deleted: true,
         unconditional: false,
+        checks_meta: false,
+        revalidates: true,
         status_meta: StatusMeta::KeepAll,
         validate: |object| {
             let mut out = Vec::new();
@@ -378,6 +380,8 @@ fn csi_node() -> Spec {
     Spec {
         returns_deleted: true,
         unconditional: false,
+        checks_meta: false,
+        revalidates: true,
         validate: node_drivers,
         validate_update: |old, new| {
             // A driver may come and go, but it does not change.

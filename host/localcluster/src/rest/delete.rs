@@ -329,6 +329,7 @@ fn mark(object: &mut Value, at: &str, grace: i64) {
 fn gc_finalizers(kind: &Kind, old: &Value, options: &DeleteOptions) -> Vec<String> {
     let present = finalizers(old);
     let policy = match (options.orphan_dependents, options.propagation) {
+        _ if !kind.strategy.has_dependents() => Propagation::Background,
         (Some(true), _) => Propagation::Orphan,
         (Some(false), _) => Propagation::Background,
         (None, Some(policy)) => policy,

@@ -389,6 +389,11 @@ pub trait Strategy: Send + Sync {
         Propagation::Background
     }
 
+    /// Whether a delete takes note of dependents, whatever policy it asks for.
+    fn has_dependents(&self) -> bool {
+        true
+    }
+
     /// Why an object of this name cannot be deleted, if so.
     fn undeletable(&self, _name: &str) -> Option<&'static str> {
         None
