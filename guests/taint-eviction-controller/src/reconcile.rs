@@ -73,9 +73,7 @@ fn judge(
                 true
             }
             Deadline::At(at) if at > now => {
-                if !meta.is_deleting() {
-                    plan.come_back(at);
-                }
+                plan.come_back(at);
                 false
             }
             Deadline::At(at) => {
@@ -85,12 +83,16 @@ fn judge(
         };
         let waiting = Waiting { namespace: meta.namespace.clone(), name: meta.name.clone(), going };
         memory.pods.insert(meta.uid.clone(), waiting);
-        if going && !meta.is_deleting() {
+        if going {
+            // Also of one that somebody else deletes already: what is told of a
+            // taint must not depend on who was first.
             if known.is_none_or(|known| !known.going) {
                 let text = format!("Marking for deletion Pod {}/{}", meta.namespace, meta.name);
                 plan.event(About::of::<Pod, _>(meta).normal("TaintManagerEviction", text));
             }
-            due.push((pod, since));
+            if !meta.is_deleting() || !says_why(pod) {
+                due.push((pod, since));
+            }
         }
     }
     evict(now, &due, plan);
@@ -98,7 +100,6 @@ fn judge(
 
 /// Lets pods say why they go; those that do are deleted.
 fn evict(now: Time, due: &[(&Object<Pod>, Option<Time>)], plan: &mut Plan) {
-    let says_why = |pod: &Object<Pod>| pod.condition(CONDITION).is_some_and(|c| c.reason == REASON);
     let mut writes = Vec::with_capacity(due.len());
     for &(pod, since) in due {
         if says_why(pod) {
@@ -113,6 +114,10 @@ fn evict(now: Time, due: &[(&Object<Pod>, Option<Time>)], plan: &mut Plan) {
     }
     // Each for itself: what is wrong with one pod keeps no other from going.
     plan.then(Step::new(writes).or_go_on());
+}
+
+fn says_why(pod: &Object<Pod>) -> bool {
+    pod.condition(CONDITION).is_some_and(|condition| condition.reason == REASON)
 }
 
 fn say_why(pod: &Object<Pod>, now: Time) -> Action {
