@@ -4,7 +4,7 @@ use coxswain_sdk::{Ctx, Result};
 use sha2::{Digest, Sha256};
 
 use crate::migration::csi_of;
-use crate::view::{Driver, Fc, Iscsi, Volume};
+use crate::view::{Csi, Driver, Fc, Iscsi, Volume};
 
 const CSI: &str = "kubernetes.io/csi/";
 const FC: &str = "kubernetes.io/fc/";
@@ -29,13 +29,18 @@ impl Attachable {
     pub fn of_volume(ctx: &Ctx<'_>, volume: &Volume) -> Result<Option<Self>> {
         let spec = &volume.spec;
         if let Some(csi) = csi_of(volume) {
-            let needs = ctx.get::<Driver>("", &csi.driver)?.is_none_or(|driver| {
-                // Attaching is the default of a driver that does not say.
-                driver.spec.attach_required != Some(false)
-            });
-            return Ok(needs.then(|| Self::csi(&csi.driver, &csi.volume_handle)));
+            return Self::of_csi(ctx, &csi);
         }
         Ok(spec.fc.as_ref().and_then(Self::fc).or_else(|| spec.iscsi.as_ref().map(Self::iscsi)))
+    }
+
+    /// What a volume of a CSI driver is, if the driver attaches its volumes.
+    pub fn of_csi(ctx: &Ctx<'_>, csi: &Csi) -> Result<Option<Self>> {
+        let needs = ctx.get::<Driver>("", &csi.driver)?.is_none_or(|driver| {
+            // Attaching is the default of a driver that does not say.
+            driver.spec.attach_required != Some(false)
+        });
+        Ok(needs.then(|| Self::csi(&csi.driver, &csi.volume_handle)))
     }
 
     /// A volume of a CSI driver.

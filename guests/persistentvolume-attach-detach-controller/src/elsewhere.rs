@@ -9,6 +9,9 @@ use crate::wants::{BY_NODE, Wanted};
 
 /// Index of attachments by volume.
 pub const BY_VOLUME: &str = "volume";
+/// Index of attachments by what their driver calls a volume that a pod names
+/// without a claim.
+pub const BY_HANDLE: &str = "handle";
 /// Index of nodes by what they list.
 pub const BY_LISTED: &str = "listed";
 
@@ -28,8 +31,12 @@ pub fn elsewhere(ctx: &Ctx<'_>, here: &str, wanted: &Wanted) -> Result<Elsewhere
     let mut at = BTreeSet::new();
     let mut leaving = BTreeSet::new();
     let mut coming = false;
-    if let (Some((driver, _)), Some(object)) = (&wanted.volume.driver, &wanted.object) {
-        let query = Query::all().index(BY_VOLUME, &[&object.metadata.name]);
+    let query = match (&wanted.volume.driver, &wanted.object) {
+        (Some(_), Some(object)) => Some(Query::all().index(BY_VOLUME, &[&object.metadata.name])),
+        (Some((_, handle)), None) => Some(Query::all().index(BY_HANDLE, &[handle])),
+        (None, _) => None,
+    };
+    if let (Some((driver, _)), Some(query)) = (&wanted.volume.driver, query) {
         for attachment in ctx.list::<Attachment>(query)? {
             let spec = &attachment.spec;
             if spec.node_name == here || spec.attacher != *driver {

@@ -6,9 +6,9 @@
 //! node lists them. A node is one key, since it has one list; nodes come one at
 //! a time, so that a volume that only one may have is never given to two.
 //!
-//! Volumes of what was built in once belong to the drivers that took over; only
-//! where a pod names such a source itself, without a claim, nothing is attached.
-//! What is kept of a node: see `memory`.
+//! Volumes of what was built in once belong to the drivers that took over, also
+//! where a pod names such a source itself, without a claim: the attachment holds
+//! the spec of the volume then. What is kept of a node: see `memory`.
 
 mod attachable;
 mod elsewhere;
@@ -58,6 +58,7 @@ impl Controller for PersistentVolumeAttachDetachController {
             .read_with::<Attachment>(|read| {
                 read.index(node::BY_NODE, &["spec.nodeName"])
                     .index(elsewhere::BY_VOLUME, &["spec.source.persistentVolumeName"])
+                    .index(elsewhere::BY_HANDLE, &["spec.source.inlineVolumeSpec.csi.volumeHandle"])
             });
         options::declare(declaration)
             .write(NODES, "status", &["patch"])

@@ -4,12 +4,86 @@
 //! source. Azure files are left out: their driver attaches nothing.
 
 use coxswain_sdk::migration::{AWS_EBS, AZURE_DISK, CINDER, GCE_PD, PORTWORX, VSPHERE};
+use serde_json::{Map, Value, json};
 
-use crate::view::{Csi, Volume};
+use crate::view::{Csi, PodVolume, Volume};
 
 const ZONE_LABELS: [&str; 2] = ["failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"];
 /// Between the zones of a volume that is in several.
 const ZONE_SEPARATOR: &str = "__";
+
+const ONCE: &str = "ReadWriteOnce";
+
+/// A volume that a pod names without a claim, as its driver takes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inline {
+    /// The CSI volume that it is.
+    pub csi: Csi,
+    /// Its name in words to users.
+    pub title: String,
+    /// How it may be mounted.
+    pub access_mode: &'static str,
+    /// The spec that a volume object would have.
+    pub spec: Value,
+}
+
+/// The CSI volume that a pod's volume has become, if it was built in once.
+pub fn inline(volume: &PodVolume) -> Option<Inline> {
+    let text = |source: &Value, field: &str| source[field].as_str().unwrap_or_default().to_owned();
+    let partition = |source: &Value| source["partition"].as_i64().unwrap_or_default();
+    let mut attributes = Map::new();
+    let (kind, source, handle, name) = if let Some(source) = &volume.aws_elastic_block_store {
+        attributes.insert("partition".to_owned(), json!(partition(source).to_string()));
+        let handle = aws_handle(&text(source, "volumeID"))?;
+        (AWS_EBS, source, handle.clone(), handle)
+    } else if let Some(source) = &volume.gce_persistent_disk {
+        let number = Some(partition(source)).filter(|number| *number != 0);
+        attributes.insert("partition".to_owned(), json!(number.map(|n| n.to_string()).unwrap_or_default()));
+        let disk = text(source, "pdName");
+        (GCE_PD, source, gce_disk("zones/UNSPECIFIED", &disk), disk)
+    } else if let Some(source) = &volume.azure_disk {
+        const MANAGED: &str = "managed";
+        if source["kind"].as_str().is_some_and(|kind| !kind.eq_ignore_ascii_case(MANAGED)) {
+            return None;
+        }
+        attributes.insert("kind".to_owned(), json!(MANAGED));
+        for (field, attribute) in [("cachingMode", "cachingmode"), ("fsType", "fstype")] {
+            if let Some(value) = source[field].as_str().filter(|value| !value.is_empty()) {
+                attributes.insert(attribute.to_owned(), json!(value));
+            }
+        }
+        let place = text(source, "diskURI");
+        (AZURE_DISK, source, place.clone(), place)
+    } else {
+        let (kind, source, field) = if let Some(source) = &volume.cinder {
+            (CINDER, source, "volumeID")
+        } else if let Some(source) = &volume.vsphere_volume {
+            (VSPHERE, source, "volumePath")
+        } else {
+            (PORTWORX, volume.portworx_volume.as_ref()?, "volumeID")
+        };
+        let handle = text(source, field);
+        (kind, source, handle.clone(), handle)
+    };
+    let is_read_only = source["readOnly"].as_bool().unwrap_or_default();
+    let is_read_by_many = is_read_only && [GCE_PD, PORTWORX].contains(&kind);
+    let access_mode = if is_read_by_many { "ReadOnlyMany" } else { ONCE };
+    let mut csi = json!({ "driver": kind.driver, "volumeHandle": handle });
+    if is_read_only && ![PORTWORX, VSPHERE].contains(&kind) {
+        csi["readOnly"] = json!(true);
+    }
+    if let Some(filesystem) = source["fsType"].as_str().filter(|filesystem| !filesystem.is_empty()) {
+        csi["fsType"] = json!(filesystem);
+    }
+    if !attributes.is_empty() {
+        csi["volumeAttributes"] = Value::Object(attributes);
+    }
+    // No block device can be named without a claim.
+    let spec = json!({ "csi": csi, "accessModes": [access_mode], "volumeMode": "Filesystem" });
+    let title = if kind == AZURE_DISK { name } else { format!("{}-{name}", kind.driver) };
+    let csi = Csi { driver: kind.driver.to_owned(), volume_handle: handle };
+    Some(Inline { csi, title, access_mode, spec })
+}
 
 /// The CSI volume that a volume is, whatever its source says.
 pub fn csi_of(volume: &Volume) -> Option<Csi> {
@@ -38,7 +112,6 @@ pub fn csi_of(volume: &Volume) -> Option<Csi> {
 /// nodes, nor written by one and read by others, though both could once be asked
 /// for.
 pub fn access_modes(volume: &Volume) -> Vec<String> {
-    const ONCE: &str = "ReadWriteOnce";
     let modes = &volume.spec.access_modes;
     let writes = modes.iter().any(|mode| mode == ONCE || mode == "ReadWriteMany");
     if volume.spec.gce_persistent_disk.is_some() && writes {
@@ -73,5 +146,9 @@ fn gce_handle(volume: &Volume, disk: &str) -> Option<String> {
             format!("regions/{region}")
         }
     };
-    Some(format!("projects/UNSPECIFIED/{place}/disks/{disk}"))
+    Some(gce_disk(&place, disk))
+}
+
+fn gce_disk(place: &str, disk: &str) -> String {
+    format!("projects/UNSPECIFIED/{place}/disks/{disk}")
 }

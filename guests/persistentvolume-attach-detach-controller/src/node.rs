@@ -119,9 +119,13 @@ impl Run<'_, '_> {
 
     /// The volume that an attachment is of, if it bears the name we would give.
     fn volume_of(&self, attachment: &Attachment) -> Result<Option<Attachable>> {
-        let Some(volume) = &attachment.spec.source.persistent_volume_name else { return Ok(None) };
-        let Some(object) = self.ctx.get::<Volume>("", volume)? else { return Ok(None) };
-        let volume = csi_of(&object).map(|csi| Attachable::csi(&csi.driver, &csi.volume_handle));
+        let source = &attachment.spec.source;
+        let csi = match (&source.inline_volume_spec, &source.persistent_volume_name) {
+            (Some(inline), _) => inline.csi.clone(),
+            (None, Some(name)) => self.ctx.get::<Volume>("", name)?.and_then(|object| csi_of(&object)),
+            (None, None) => None,
+        };
+        let volume = csi.map(|csi| Attachable::csi(&csi.driver, &csi.volume_handle));
         Ok(volume
             .filter(|volume| volume.attachment_name(self.name).as_deref() == Some(&attachment.metadata.name)))
     }
@@ -207,6 +211,10 @@ impl Run<'_, '_> {
         if let Some(message) = failure.map(|failure| failure.message.clone()) {
             self.tell_failure(wanted, &format!("kubernetes.io/csi: attacher.Attach failed: {message}"));
         }
+        let source = match &wanted.inline {
+            Some(inline) => json!({ "inlineVolumeSpec": inline.spec }),
+            None => json!({ "persistentVolumeName": wanted.title }),
+        };
         let body = json!({
             "apiVersion": VOLUME_ATTACHMENTS.api_version(),
             "kind": VOLUME_ATTACHMENTS.kind,
@@ -214,7 +222,7 @@ impl Run<'_, '_> {
             "spec": {
                 "attacher": driver,
                 "nodeName": self.name,
-                "source": { "persistentVolumeName": wanted.title },
+                "source": source,
             },
         });
         self.writes.push(Action::create(VOLUME_ATTACHMENTS, "", &name, &body)?.tag(&tag));

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use crate::PersistentVolumeAttachDetachController;
 use crate::attachable::{Attachable, is_shareable};
-use crate::migration::{access_modes, csi_of};
-use crate::view::Volume;
+use crate::migration::{access_modes, csi_of, inline};
+use crate::view::{PodVolume, Volume};
 
 #[test]
 fn scenarios() {
@@ -91,6 +91,50 @@ fn volumes_of_what_was_built_in_have_the_handles_that_drivers_know() {
 }
 
 #[test]
+fn volumes_without_claims_become_what_drivers_take() {
+    let once = json!(["ReadWriteOnce"]);
+    for (volume, title, spec) in [
+        (
+            json!({"awsElasticBlockStore": {"volumeID": "aws://eu-1a/vol-1", "fsType": "ext4", "partition": 2, "readOnly": true}}),
+            "ebs.csi.aws.com-vol-1",
+            json!({"accessModes": once, "volumeMode": "Filesystem", "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "vol-1", "fsType": "ext4", "readOnly": true, "volumeAttributes": {"partition": "2"}}}),
+        ),
+        (
+            json!({"gcePersistentDisk": {"pdName": "d", "readOnly": true}}),
+            "pd.csi.storage.gke.io-d",
+            json!({"accessModes": ["ReadOnlyMany"], "volumeMode": "Filesystem", "csi": {"driver": "pd.csi.storage.gke.io", "volumeHandle": "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d", "readOnly": true, "volumeAttributes": {"partition": ""}}}),
+        ),
+        (
+            json!({"azureDisk": {"diskName": "x", "diskURI": "/sub/x", "kind": "Managed", "cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": false}}),
+            "/sub/x",
+            json!({"accessModes": once, "volumeMode": "Filesystem", "csi": {"driver": "disk.csi.azure.com", "volumeHandle": "/sub/x", "fsType": "ext4", "volumeAttributes": {"kind": "managed", "cachingmode": "ReadWrite", "fstype": "ext4"}}}),
+        ),
+        (json!({"azureDisk": {"diskURI": "/sub/x", "kind": "Shared"}}), "", json!(null)),
+        (
+            json!({"cinder": {"volumeID": "id", "readOnly": true}}),
+            "cinder.csi.openstack.org-id",
+            json!({"accessModes": once, "volumeMode": "Filesystem", "csi": {"driver": "cinder.csi.openstack.org", "volumeHandle": "id", "readOnly": true}}),
+        ),
+        (
+            json!({"vsphereVolume": {"volumePath": "[d] f"}}),
+            "csi.vsphere.vmware.com-[d] f",
+            json!({"accessModes": once, "volumeMode": "Filesystem", "csi": {"driver": "csi.vsphere.vmware.com", "volumeHandle": "[d] f"}}),
+        ),
+        (
+            json!({"portworxVolume": {"volumeID": "id", "readOnly": true}}),
+            "pxd.portworx.com-id",
+            json!({"accessModes": ["ReadOnlyMany"], "volumeMode": "Filesystem", "csi": {"driver": "pxd.portworx.com", "volumeHandle": "id"}}),
+        ),
+        (json!({"nfs": {"server": "s"}}), "", json!(null)),
+    ] {
+        let read: PodVolume = serde_json::from_value(volume.clone()).expect("a volume of a pod");
+        let found = inline(&read);
+        let (has_title, has_spec) = found.map(|inline| (inline.title, inline.spec)).unwrap_or_default();
+        assert_eq!((has_title.as_str(), has_spec), (title, spec), "{volume}");
+    }
+}
+
+#[test]
 fn it_reads_no_more_than_it_uses() {
     assert_eq!(
         reads::<PersistentVolumeAttachDetachController>(),
@@ -102,16 +146,22 @@ fn it_reads_no_more_than_it_uses() {
             "nodes status.volumesAttached",
             "nodes status.volumesInUse",
             "pods spec.nodeName",
+            "pods spec.volumes[*].awsElasticBlockStore",
+            "pods spec.volumes[*].azureDisk",
+            "pods spec.volumes[*].cinder",
             "pods spec.volumes[*].csi.driver",
             "pods spec.volumes[*].ephemeral",
             "pods spec.volumes[*].fc.lun",
             "pods spec.volumes[*].fc.targetWWNs",
             "pods spec.volumes[*].fc.wwids",
+            "pods spec.volumes[*].gcePersistentDisk",
             "pods spec.volumes[*].iscsi.iqn",
             "pods spec.volumes[*].iscsi.lun",
             "pods spec.volumes[*].iscsi.targetPortal",
             "pods spec.volumes[*].name",
             "pods spec.volumes[*].persistentVolumeClaim.claimName",
+            "pods spec.volumes[*].portworxVolume",
+            "pods spec.volumes[*].vsphereVolume",
             "pods status.containerStatuses[*].state.running",
             "pods status.initContainerStatuses[*].state.running",
             "pods status.phase",
@@ -138,6 +188,8 @@ fn it_reads_no_more_than_it_uses() {
             "csidrivers spec.attachRequired",
             "volumeattachments spec.attacher",
             "volumeattachments spec.nodeName",
+            "volumeattachments spec.source.inlineVolumeSpec.csi.driver",
+            "volumeattachments spec.source.inlineVolumeSpec.csi.volumeHandle",
             "volumeattachments spec.source.persistentVolumeName",
             "volumeattachments status.attachError.message",
             "volumeattachments status.attached",

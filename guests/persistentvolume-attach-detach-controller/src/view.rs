@@ -96,6 +96,18 @@ pub struct PodVolume {
     pub iscsi: Option<Iscsi>,
     /// A volume that a CSI driver makes for the pod.
     pub csi: Option<InlineCsi>,
+    /// What was built in once, as it came.
+    pub aws_elastic_block_store: Option<Value>,
+    /// What was built in once, as it came.
+    pub azure_disk: Option<Value>,
+    /// What was built in once, as it came.
+    pub cinder: Option<Value>,
+    /// What was built in once, as it came.
+    pub gce_persistent_disk: Option<Value>,
+    /// What was built in once, as it came.
+    pub portworx_volume: Option<Value>,
+    /// What was built in once, as it came.
+    pub vsphere_volume: Option<Value>,
 }
 
 /// What is read of a volume that a CSI driver makes for a pod.
@@ -254,7 +266,7 @@ pub struct VsphereVolume {
 }
 
 /// A CSI volume.
-#[derive(Clone, Debug, Default, FromJson)]
+#[derive(Clone, Debug, Default, PartialEq, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Csi {
     /// The driver.
@@ -317,6 +329,16 @@ pub struct AttachmentSpec {
 pub struct AttachmentSource {
     /// A volume.
     pub persistent_volume_name: Option<String>,
+    /// A volume that a pod names without a claim.
+    pub inline_volume_spec: Option<InlineSpec>,
+}
+
+/// What is read of a volume that a pod names without a claim.
+#[derive(Clone, Debug, Default, FromJson)]
+#[serde(default)]
+pub struct InlineSpec {
+    /// CSI.
+    pub csi: Option<Csi>,
 }
 
 /// What is read of an attachment's status.

@@ -6,9 +6,9 @@ use coxswain_sdk::volumes::{CLAIM_REF_INDEX, is_made_for};
 use coxswain_sdk::{Ctx, Object, Query, Result};
 use litemap::LiteMap;
 
-use crate::attachable::{Attachable, is_shareable, plugin_of};
+use crate::attachable::{Attachable, csi_plugin, is_shareable, plugin_of};
 use crate::measures::{self, ByPlugin};
-use crate::migration::access_modes;
+use crate::migration::{self, Inline, access_modes};
 use crate::view::{Claim, Pod, PodVolume, Volume};
 
 /// Index of pods by node.
@@ -24,6 +24,8 @@ pub struct Wanted {
     pub title: String,
     /// The volume object, if there is one.
     pub object: Option<Object<Volume>>,
+    /// What it is, if a pod names it without a claim and a CSI driver attaches it.
+    pub inline: Option<Inline>,
     /// Whether it may be attached to other nodes as well.
     pub shareable: bool,
     /// The pods that want it.
@@ -67,9 +69,16 @@ impl Wants {
                 return Ok(());
             }
         }
+        if let Some(inline) = migration::inline(volume) {
+            measures::add(&mut self.in_use, &csi_plugin(&inline.csi.driver));
+            if !has_ended && let Some(volume) = Attachable::of_csi(ctx, &inline.csi)? {
+                self.want(pod, volume, &inline.title.clone(), None, Some(inline));
+            }
+            return Ok(());
+        }
         let inline = volume.fc.as_ref().and_then(Attachable::fc);
         if let Some(inline) = inline.or_else(|| volume.iscsi.as_ref().map(Attachable::iscsi)) {
-            self.want(pod, inline, &volume.name, None);
+            self.want(pod, inline, &volume.name, None, None);
             return Ok(());
         }
         let Some(claim_name) = volume.claim_name(&pod.metadata.name) else { return Ok(()) };
@@ -89,7 +98,7 @@ impl Wants {
                         return Ok(());
                     }
                     if let Some(volume) = Attachable::of_volume(ctx, &object)? {
-                        self.want(pod, volume, &object.metadata.name.clone(), Some(object));
+                        self.want(pod, volume, &object.metadata.name.clone(), Some(object), None);
                     }
                     return Ok(());
                 }
@@ -106,12 +115,24 @@ impl Wants {
         Ok(())
     }
 
-    fn want(&mut self, pod: &Object<Pod>, volume: Attachable, title: &str, object: Option<Object<Volume>>) {
-        let shareable = object.as_ref().is_none_or(|object| is_shareable(&access_modes(object)));
+    fn want(
+        &mut self,
+        pod: &Object<Pod>,
+        volume: Attachable,
+        title: &str,
+        object: Option<Object<Volume>>,
+        inline: Option<Inline>,
+    ) {
+        let shareable = match (&object, &inline) {
+            (Some(object), _) => is_shareable(&access_modes(object)),
+            (None, Some(inline)) => is_shareable(&[inline.access_mode.to_owned()]),
+            (None, None) => true,
+        };
         let wanted = self.wanted.entry(volume.name.clone()).or_insert_with(|| Wanted {
             volume,
             title: title.to_owned(),
             object,
+            inline,
             shareable,
             pods: Vec::new(),
         });
