@@ -136,7 +136,7 @@ pub(crate) fn decode(
         ))
     };
     let (value, repeated) = schema::decode_any(&body.json).map_err(|e| refuse(&e))?;
-    let (object, notes) = redecode(kind, &value);
+    let (object, notes) = redecode(kind, &value, Nulls::Dropped);
     if let Some(error) = notes.type_error {
         return Err(refuse(&error));
     }
@@ -145,8 +145,17 @@ pub(crate) fn decode(
     Ok(Decoded { object, warnings })
 }
 
+/// What becomes of nulls that a schema does not allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nulls {
+    /// Decoding drops them.
+    Dropped,
+    /// What is applied is not decoded again, so that they are refused.
+    Kept,
+}
+
 /// Decodes metadata by its type, prunes the rest by the schema of the kind.
-pub(crate) fn redecode(kind: &Kind, value: &Value) -> (Value, Notes) {
+pub(crate) fn redecode(kind: &Kind, value: &Value, nulls: Nulls) -> (Value, Notes) {
     let mut notes = Notes::default();
     let mut object = value.clone();
     let meta_type = schema().named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
@@ -159,7 +168,9 @@ pub(crate) fn redecode(kind: &Kind, value: &Value) -> (Value, Notes) {
         if notes.type_error.is_none() {
             notes.type_error = embedded::coerce(structural.root(), &mut object, "");
         }
-        structural.drop_nulls(&mut object);
+        if nulls == Nulls::Dropped {
+            structural.drop_nulls(&mut object);
+        }
         let unknown = structural.prune(&mut object);
         notes.strict.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
     }

@@ -15,6 +15,7 @@ pub use managed::apply_ssa;
 
 use serde_json::Value;
 
+use crate::crd::Nulls;
 use crate::kinds::value::text;
 use crate::rest::strategy::Kind;
 use crate::schema::{self, FieldValidation, schema, strict_error};
@@ -136,7 +137,7 @@ pub fn apply(
             return Err(Status::invalid(group, sent, text(&patched["metadata"], "name"), vec![error]));
         }
     }
-    let (mut object, notes) = redecode(kind, &patched);
+    let (mut object, notes) = redecode(kind, &patched, Nulls::Dropped);
     if let Some(error) = notes.type_error {
         let converted = match patch_type {
             PatchType::Strategic => struct_of(kind).and_then(|id| convert::error(id, &patched)),
@@ -166,10 +167,10 @@ fn struct_of(kind: &Kind) -> Option<schema::StructId> {
 }
 
 /// Decodes a patched value by its type.
-pub(crate) fn redecode(kind: &Kind, value: &Value) -> (Value, schema::Notes) {
+pub(crate) fn redecode(kind: &Kind, value: &Value, nulls: Nulls) -> (Value, schema::Notes) {
     match struct_of(kind) {
         Some(id) => schema::decode_patched(id, value),
-        None => crate::crd::redecode(kind, value),
+        None => crate::crd::redecode(kind, value, nulls),
     }
 }
 

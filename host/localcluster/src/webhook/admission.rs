@@ -298,7 +298,7 @@ impl Admission<'_> {
         if self.call.sub == "scale" {
             return kind.strategy.set_scale(kind, object, &made);
         }
-        let (mut decoded, notes) = patch::redecode(kind, &made);
+        let (mut decoded, notes) = patch::redecode(kind, &made, crate::crd::Nulls::Dropped);
         if let Some(error) = notes.type_error {
             return Err(Status::internal(error));
         }

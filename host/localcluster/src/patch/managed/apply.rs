@@ -8,6 +8,7 @@ use super::merge::{merge, remove as take_away};
 use super::set::{Element, FieldSet, show};
 use super::shape::{Node, Shape, item_element};
 use super::{blank, store, strip, written};
+use crate::crd::Nulls;
 use crate::kinds::value::{remove, text};
 use crate::patch::{PatchOptions, Patched, go, keep_type, redecode};
 use crate::rest::strategy::Kind;
@@ -63,7 +64,7 @@ pub fn apply_ssa(
         _ => json!(options.now),
     };
     managers.all.push(Owned { manager: writer, fields: wanted, time });
-    let (mut object, notes) = redecode(kind, &merged);
+    let (mut object, notes) = redecode(kind, &merged, Nulls::Kept);
     if let Some(error) = notes.type_error {
         return Err(Status::server_error(format!("failed to convert new object: {error}")));
     }
