@@ -21,6 +21,7 @@ use coxswain_tests::{
     module,
     settled::{AtWork, CONTROLLER},
 };
+use rustix::time::{ClockId, clock_gettime};
 
 /// How long each measurement takes.
 const SPAN: Duration = Duration::from_millis(500);
@@ -29,13 +30,35 @@ const PAIRS: usize = 21;
 /// Pods altogether: as many as the guest remembers.
 const PODS: usize = 20_000;
 
-/// Reconciles a second.
-async fn rate(at_work: &AtWork) -> anyhow::Result<f64> {
-    let (begun, before) = (Instant::now(), at_work.reconciles());
-    while begun.elapsed() < SPAN {
-        at_work.look_at_all().await?;
+/// What reconciles took, each.
+#[derive(Clone, Copy)]
+struct Cost {
+    micros: f64,
+    /// Of all threads.
+    cpu_micros: f64,
+}
+
+impl Cost {
+    async fn of(at_work: &AtWork) -> anyhow::Result<Self> {
+        let (begun, cpu, before) = (Instant::now(), cpu(), at_work.reconciles());
+        while begun.elapsed() < SPAN {
+            at_work.look_at_all().await?;
+        }
+        let each = |time: Duration| time.as_secs_f64() * 1e6 / (at_work.reconciles() - before) as f64;
+        Ok(Self { micros: each(begun.elapsed()), cpu_micros: each(self::cpu() - cpu) })
     }
-    Ok((at_work.reconciles() - before) as f64 / begun.elapsed().as_secs_f64())
+}
+
+/// Processor time of this process.
+fn cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 async fn measure() -> anyhow::Result<()> {
@@ -50,24 +73,24 @@ async fn measure() -> anyhow::Result<()> {
         let observer: Arc<dyn Observer> = recording.observer();
         let recorded = async || {
             at_work.controller.observe(observer.clone());
-            let rate = rate(&at_work).await;
+            let cost = Cost::of(&at_work).await;
             at_work.controller.stop_observing(&observer);
-            rate
+            cost
         };
         recorded().await?;
         let mut pairs = Vec::new();
         for _ in 0..PAIRS {
-            let without = rate(&at_work).await?;
-            pairs.push((recorded().await? / without, without));
+            pairs.push((Cost::of(&at_work).await?, recorded().await?));
         }
-        pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (ratio, without) = pairs[PAIRS / 2];
         at_work.stop().await?;
         recording.finish();
         let status = recording.status();
         println!(
-            "{sets} ReplicaSets of {size} pods, nothing to do: {without:.0} reconciles a second; recorded: {:.1} % less ({} recorded, {} not)",
-            (1.0 - ratio) * 100.0,
+            "{sets} ReplicaSets of {size} pods, nothing to do: {:.0} reconciles a second, {:.1} us of CPU each; recorded: {:.1} % fewer, {:.1} % more CPU ({} recorded, {} not)",
+            1e6 / median(pairs.iter().map(|(without, _)| without.micros)),
+            median(pairs.iter().map(|(without, _)| without.cpu_micros)),
+            median(pairs.iter().map(|(without, with)| (1.0 - without.micros / with.micros) * 100.0)),
+            median(pairs.iter().map(|(without, with)| (with.cpu_micros / without.cpu_micros - 1.0) * 100.0)),
             status.reconciles,
             status.dropped
         );

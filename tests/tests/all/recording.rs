@@ -84,7 +84,7 @@ async fn again(dir: &Path, bytes: Vec<u8>) -> anyhow::Result<Report> {
 fn text(dir: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
     for entry in std::fs::read_dir(dir)? {
-        flate2::read::MultiGzDecoder::new(std::fs::File::open(entry?.path())?).read_to_string(&mut text)?;
+        zstd::stream::read::Decoder::new(std::fs::File::open(entry?.path())?)?.read_to_string(&mut text)?;
     }
     Ok(text)
 }

@@ -1,6 +1,6 @@
 //! The lines of a recording (`host/docs/recording-format.md` is their reference).
 //!
-//! A file holds JSON lines in one gzip stream. Invariant: a line refers only to
+//! A file holds JSON lines in one zstd stream. Invariant: a line refers only to
 //! lines before it in the same file, so that each file can be replayed alone and
 //! a file that was cut off can be replayed up to the cut.
 
@@ -17,7 +17,7 @@ pub const VERSION: u32 = 1;
 
 /// How the names of files begin and end.
 pub(super) const PREFIX: &str = "recording-";
-pub(super) const SUFFIX: &str = ".jsonl.gz";
+pub(super) const SUFFIX: &str = ".jsonl.zst";
 
 /// One line.
 #[derive(Debug, Serialize, Deserialize)]

@@ -7,13 +7,13 @@
 use std::{
     collections::HashMap,
     fs::File,
-    io::{BufRead, BufReader, ErrorKind},
+    io::{BufRead, BufReader, ErrorKind, Read},
     ops::ControlFlow,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use flate2::bufread::MultiGzDecoder;
+use zstd::stream::read::Decoder;
 
 use super::{
     files,
@@ -22,6 +22,12 @@ use super::{
     },
 };
 use crate::contract::{ActionResult, Answer, ObjectRef, Query, ResourceInfo, Timestamp, WireKey};
+
+/// Bytes of a file that are decoded together.
+const PORTION: usize = 512;
+
+/// Bytes at which a first line is none of a recording.
+const LONGEST_HEADER: u64 = 1 << 16;
 
 /// Why a recording cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +42,7 @@ pub enum ReadError {
     },
     /// There is nothing to read.
     #[error(
-        "there are no recordings in {0}: no file is called recording-*.jsonl.gz; record with `--record DIR`"
+        "there are no recordings in {0}: no file is called recording-*.jsonl.zst; record with `--record DIR`"
     )]
     Nothing(PathBuf),
     /// It is no recording.
@@ -184,40 +190,29 @@ fn each_of(
     wanted: &impl Fn(&str) -> bool,
     visit: &mut impl FnMut(Recorded) -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>, ReadError> {
-    let file = File::open(path).map_err(|error| ReadError::Io { path: path.to_owned(), error })?;
-    let mut reader = BufReader::new(MultiGzDecoder::new(BufReader::new(file)));
-    let (mut told, mut text, mut lines) = (Told::default(), Vec::new(), 0);
+    let (header, mut rest) = begin(path)?;
+    facts.redacted |= header.redacted;
+    let (mut told, mut text, mut lines) = (Told::default(), Vec::new(), 1);
+    told.redacted = header.redacted;
+    let failed = |error| ReadError::Io { path: path.to_owned(), error };
+    if rest.fill_buf().map_err(failed)?.is_empty() {
+        facts.cut.push((path.to_owned(), lines));
+        return Ok(ControlFlow::Continue(()));
+    }
+    let mut reader = BufReader::new(Decoder::with_buffer(rest).map_err(failed)?);
     loop {
         text.clear();
         let read = reader.read_until(b'\n', &mut text);
         let whole = matches!(read, Ok(n) if n > 0) && text.ends_with(b"\n");
-        if !whole && text.is_empty() && lines > 0 && reader.fill_buf().is_ok_and(<[u8]>::is_empty) {
+        if !whole && text.is_empty() && reader.fill_buf().is_ok_and(<[u8]>::is_empty) {
             return Ok(ControlFlow::Continue(()));
         }
-        let line = if whole { serde_json::from_slice::<Line>(&text).ok() } else { None };
-        let line = match (line, lines) {
-            (Some(Line::Header(header)), 0) => {
-                check(path, &header)?;
-                facts.redacted |= header.redacted;
-                told.redacted = header.redacted;
-                lines += 1;
-                continue;
-            }
-            (_, 0) => {
-                // A newer header may have other fields.
-                if let Some(format) = newer_format(&text) {
-                    return Err(ReadError::TooNew { path: path.to_owned(), format });
-                }
-                return Err(ReadError::NoHeader(path.to_owned()));
-            }
-            (Some(line), _) => line,
-            (None, _) => {
-                // A file that is being written, or whose process was killed, ends within a line or a block.
-                let ends = read.as_ref().map_or_else(|e| e.kind() == ErrorKind::UnexpectedEof, |_| !whole);
-                let of = if ends { &mut facts.cut } else { &mut facts.damaged };
-                of.push((path.to_owned(), lines));
-                return Ok(ControlFlow::Continue(()));
-            }
+        let Some(line) = whole.then(|| serde_json::from_slice::<Line>(&text).ok()).flatten() else {
+            // A file that is being written, or whose process was killed, ends within a line or a block.
+            let ends = read.as_ref().map_or_else(|e| e.kind() == ErrorKind::UnexpectedEof, |_| !whole);
+            let of = if ends { &mut facts.cut } else { &mut facts.damaged };
+            of.push((path.to_owned(), lines));
+            return Ok(ControlFlow::Continue(()));
         };
         lines += 1;
         if let Line::Dropped(dropped) = line {
@@ -232,11 +227,23 @@ fn each_of(
     }
 }
 
-fn check(path: &Path, header: &Header) -> Result<(), ReadError> {
-    if header.format > VERSION {
-        return Err(ReadError::TooNew { path: path.to_owned(), format: header.format });
+/// Reads what a file is. The rest comes back.
+fn begin(path: &Path) -> Result<(Header, BufReader<File>), ReadError> {
+    let failed = |error| ReadError::Io { path: path.to_owned(), error };
+    let file = File::open(path).map_err(failed)?;
+    // Where damage is met, what was decoded of the same portion is lost.
+    let portions = BufReader::with_capacity(PORTION, file);
+    let mut frame = Decoder::with_buffer(portions).map_err(failed)?.single_frame();
+    let mut text = Vec::new();
+    let read = frame.by_ref().take(LONGEST_HEADER).read_to_end(&mut text);
+    match serde_json::from_slice(&text) {
+        Ok(Line::Header(header)) if header.format <= VERSION && read.is_ok() => Ok((header, frame.finish())),
+        // A newer header may have other fields.
+        _ => Err(match newer_format(&text) {
+            Some(format) => ReadError::TooNew { path: path.to_owned(), format },
+            None => ReadError::NoHeader(path.to_owned()),
+        }),
     }
-    Ok(())
 }
 
 fn newer_format(text: &[u8]) -> Option<u32> {

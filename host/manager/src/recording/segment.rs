@@ -14,9 +14,9 @@ use std::{
     },
 };
 
-use flate2::{Compression, write::GzEncoder};
 use jiff::Timestamp;
 use serde::Serialize;
+use zstd::stream::write::Encoder;
 
 use super::{
     files,
@@ -26,6 +26,8 @@ use crate::contract::{ObjectRef, Query};
 
 /// Uncompressed bytes that may gather before they are handed to the system.
 const BATCH: usize = 256 << 10;
+/// How hard zstd tries.
+const LEVEL: i32 = 1;
 /// Refs of lists that are remembered for later ones to refer to.
 const LIST_REFS: usize = 1 << 20;
 
@@ -47,11 +49,18 @@ impl Write for Counted {
     }
 }
 
+/// Begins a compressed frame, by whose checksum damage is told.
+fn frame(out: Counted) -> std::io::Result<Encoder<'static, Counted>> {
+    let mut frame = Encoder::new(out, LEVEL)?;
+    frame.include_checksum(true)?;
+    Ok(frame)
+}
+
 /// A file being written.
 pub(super) struct Segment {
     pub(super) number: u64,
     pub(super) path: PathBuf,
-    out: GzEncoder<Counted>,
+    out: Encoder<'static, Counted>,
     bytes: Arc<AtomicU64>,
     unflushed: usize,
     /// The line being written; its room serves for the next one.
@@ -69,8 +78,18 @@ impl Segment {
     pub(super) fn create(dir: &Path, now: Timestamp, number: u64, redacted: bool) -> std::io::Result<Self> {
         let (path, file) = files::create(dir, now, number)?;
         let bytes = Arc::new(AtomicU64::new(0));
-        let out = GzEncoder::new(Counted { file, bytes: bytes.clone() }, Compression::fast());
-        let mut segment = Self {
+        let header = Line::Header(Header {
+            format: VERSION,
+            host: env!("CARGO_PKG_VERSION").to_owned(),
+            started: now,
+            redacted,
+        });
+        // In a frame of its own: nothing that is damaged behind it hides what the file is.
+        let mut frame = frame(Counted { file, bytes: bytes.clone() })?;
+        serde_json::to_writer(&mut frame, &header)?;
+        frame.write_all(b"\n")?;
+        let out = self::frame(frame.finish()?)?;
+        Ok(Self {
             number,
             path,
             out,
@@ -83,15 +102,7 @@ impl Segment {
             lists: HashMap::new(),
             list_refs: 0,
             last_list: 0,
-        };
-        segment.line(&Line::Header(Header {
-            format: VERSION,
-            host: env!("CARGO_PKG_VERSION").to_owned(),
-            started: now,
-            redacted,
-        }))?;
-        segment.flush()?;
-        Ok(segment)
+        })
     }
 
     /// Bytes that were handed to the system.

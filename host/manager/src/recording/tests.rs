@@ -178,7 +178,8 @@ fn lines_put_together_by_hand_are_those_that_are_read() {
     writer.finish();
     let mut text = String::new();
     let file = std::fs::File::open(files::list(dir.path()).unwrap().remove(0)).unwrap();
-    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(file), &mut text).unwrap();
+    let mut decoder = zstd::stream::read::Decoder::new(file).unwrap();
+    std::io::Read::read_to_string(&mut decoder, &mut text).unwrap();
     let lines: Vec<_> = text.lines().filter(|line| line.starts_with("{\"reconcile\"")).collect();
     assert_eq!(lines.len(), 5);
     for line in lines {
@@ -288,7 +289,7 @@ fn a_cut_anywhere_costs_what_stood_behind_it() {
     writer.finish();
     let file = files::list(dir.path()).unwrap().remove(0);
     let bytes = std::fs::read(&file).unwrap();
-    let (mut last, cut) = (0, dir.path().join("cut.jsonl.gz"));
+    let (mut last, cut) = (0, dir.path().join("cut.jsonl.zst"));
     for end in 0..bytes.len() {
         std::fs::write(&cut, &bytes[..end]).unwrap();
         let mut count = 0;
@@ -368,10 +369,9 @@ fn what_is_no_recording_says_so() {
     let text = dir.path().join("x.txt");
     std::fs::write(&text, "hello").unwrap();
     assert!(said(&text).contains("is not a recording"));
-    let newer = dir.path().join("newer.gz");
-    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    std::io::Write::write_all(&mut out, b"{\"header\":{\"format\":2,\"of\":\"the future\"}}\n").unwrap();
-    std::fs::write(&newer, out.finish().unwrap()).unwrap();
+    let newer = dir.path().join("newer.zst");
+    let line = b"{\"header\":{\"format\":2,\"of\":\"the future\"}}\n";
+    std::fs::write(&newer, zstd::encode_all(line.as_slice(), 1).unwrap()).unwrap();
     assert!(said(&newer).contains("is a recording of format 2; this host reads up to 1"), "{}", said(&newer));
 }
 
