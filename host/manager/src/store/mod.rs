@@ -36,7 +36,10 @@ mod words;
 
 use std::{
     collections::{BTreeSet, btree_map::Entry},
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use parking_lot::RwLock;
@@ -114,6 +117,8 @@ pub struct Store {
     history: Arc<History>,
     progress: watch::Sender<u64>,
     wanted: watch::Sender<u64>,
+    /// Generations of specs so far.
+    specs: AtomicU64,
 }
 
 #[derive(Default)]
@@ -135,6 +140,7 @@ impl Store {
             history: Arc::default(),
             progress: watch::Sender::new(0),
             wanted: watch::Sender::new(0),
+            specs: AtomicU64::new(0),
         })
     }
 
@@ -195,8 +201,7 @@ impl Store {
 
     /// Makes sure that there is a table, and that wildcard readers read it.
     fn table<'a>(&self, inner: &'a mut Inner, resource: u32) -> &'a mut Table {
-        let blank =
-            || Table::new(resource, Arc::new(PruneSpec::new(FieldTree::new([]), 0, self.interner.clone())));
+        let blank = || Table::new(resource, self.spec(FieldTree::new([]), self.next_spec()));
         if let Entry::Vacant(place) = inner.objects.tables.entry(resource) {
             place.insert(blank());
             self.widen(inner, resource);
@@ -229,6 +234,16 @@ impl Store {
         }
     }
 
+    fn spec(&self, tree: FieldTree, generation: u64) -> Arc<PruneSpec> {
+        Arc::new(PruneSpec::new(tree, generation, self.interner.clone()))
+    }
+
+    /// A generation that no spec of any resource had before: an informer that did not notice that a resource was let go
+    /// of and wanted again must see that its table is another.
+    fn next_spec(&self) -> u64 {
+        self.specs.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Brings the union of fields up to date.
     fn refresh_spec(&self, objects: &mut Objects, resource: u32) {
         let Some(table) = objects.tables.get_mut(&resource) else { return };
@@ -238,8 +253,8 @@ impl Store {
         }
         if union != table.spec.tree {
             let more = !table.spec.tree.covers(&union);
-            let generation = table.spec.generation() + u64::from(more);
-            table.spec = Arc::new(PruneSpec::new(union, generation, self.interner.clone()));
+            let generation = if more { self.next_spec() } else { table.spec.generation() };
+            table.spec = self.spec(union, generation);
             self.wanted.send_modify(|tick| *tick += 1);
         }
     }

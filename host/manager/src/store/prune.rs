@@ -42,7 +42,8 @@ impl PruneSpec {
         Self { tree, generation, interner, dictionary }
     }
 
-    /// Moves when fields were added, so that the objects must be listed again.
+    /// Another when fields were added, or the resource was let go of in between, so that the objects must be listed
+    /// again.
     pub fn generation(&self) -> u64 {
         self.generation
     }

@@ -177,3 +177,15 @@ async fn a_named_resource_that_cannot_be_watched_says_so() {
     assert_eq!(rig.informers.running(), 0);
     rig.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_is_let_go_of_and_wanted_again_at_once_is_listed_again() {
+    let (rig, view, pods) = Rig::reading_pods();
+    rig.server.script(PODS, [Reply::Watch(list_end(7), Then::Hang), Reply::Watch(list_end(8), Then::Hang)]);
+    rig.synced(pods).await;
+    // As when a version that does not read it is gone back from: nobody else runs in between.
+    view.detach();
+    let view = rig.attach(vec![read(group_resource("", "v1", "pods"), &["spec.nodeName"])]);
+    until("it is in the cache again", || view.is_ready()).await;
+    rig.stop().await;
+}
