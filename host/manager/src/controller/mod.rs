@@ -229,9 +229,10 @@ impl Controller {
             self.renumber(&numbers);
         }
         measure(&self.shared.metrics, &self.queue, &self.meter, &loaded);
+        // What keys under way read from here on is no loss: all keys are woken below.
+        loaded.view.adopt(&self.current().view);
         let old = {
             let mut versions = self.versions.write();
-            loaded.view.adopt(&versions.current.view);
             // A canary that gets all keys is none any more.
             versions.canary.take_if(|canary| canary.is_of(&loaded));
             std::mem::replace(&mut versions.current, loaded.clone())

@@ -282,8 +282,8 @@ impl Manager {
                     controller = name, file = %current.path().display(), hash = short(hash), reason,
                     "{why_not}: it is slowed as long as nothing else comes of it; put a version that works in its file"
                 );
-                let mut files = self.files.lock();
-                if let Some(file) = files.current(&current.path(), hash) {
+                let path = current.path();
+                if let Some(file) = self.files.lock().current(&path, hash) {
                     file.reason = Some(format!("{reason}; {why_not}"));
                 }
             }

@@ -45,7 +45,7 @@ impl Stamp {
 }
 
 /// What is known of a path.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Known {
     /// Hash of the content handed over last, unless it is gone.
     hash: Option<String>,
@@ -107,8 +107,13 @@ impl Scanner {
                 continue;
             }
             known.missed = false;
-            let event = look(path, known, now);
-            events.extend(event.map(|event| self.as_move(event, &paths)));
+            let before = known.clone();
+            match look(path, known, now) {
+                Some(SourceEvent::Found { path, bytes, hash }) => {
+                    events.extend(self.found(path, bytes, hash, before, &paths));
+                }
+                other => events.extend(other),
+            }
         }
         self.files.retain(|path, known| {
             if paths.binary_search(path).is_ok() {
@@ -129,20 +134,30 @@ impl Scanner {
 }
 
 impl Scanner {
-    /// New content that is that of a file which is missing now: the file has another
-    /// name.
-    fn as_move(&mut self, event: SourceEvent, paths: &[PathBuf]) -> SourceEvent {
-        let SourceEvent::Found { path: to, bytes, hash } = event else { return event };
+    /// New content of a file, of which `before` was known. If it is that of a file which is missing, the file has
+    /// another name; unless it comes back, which the next look tells.
+    fn found(
+        &mut self,
+        path: PathBuf,
+        bytes: Vec<u8>,
+        hash: String,
+        before: Known,
+        paths: &[PathBuf],
+    ) -> Option<SourceEvent> {
         let is_missing = |(path, known): &(&PathBuf, &Known)| {
             known.hash.as_ref() == Some(&hash) && paths.binary_search(path).is_err()
         };
-        let from = self.files.iter().find(is_missing).map(|(path, _)| path.clone());
-        match from {
-            Some(from) => {
-                self.files.remove(&from);
-                SourceEvent::Moved { from, to, bytes, hash }
+        let missing = self.files.iter().find(is_missing).map(|(from, known)| (from.clone(), known.missed));
+        match missing {
+            None => Some(SourceEvent::Found { path, bytes, hash }),
+            Some((_, false)) => {
+                self.files.insert(path, before);
+                None
             }
-            None => SourceEvent::Found { path: to, bytes, hash },
+            Some((from, true)) => {
+                self.files.remove(&from);
+                Some(SourceEvent::Moved { from, to: path, bytes, hash })
+            }
         }
     }
 }
