@@ -154,7 +154,7 @@ pub(super) fn running(ctx: &Ctx<'_>, old: &Value, new: &Value) {
         return;
     }
     let name = text(&new["metadata"], "name");
-    let pods = ctx.lookup.list("", "pods", name);
+    let pods = ctx.pods_to_warn_of(name);
     // Pods of one controller are alike: the first of each goes before the others.
     let mut seen = BTreeSet::new();
     let (first, alike): (Vec<&Value>, Vec<&Value>) = pods.iter().partition(|pod| {

@@ -274,6 +274,11 @@ impl Ctx<'_> {
         Others { lookup: self.lookup, group, plural }
     }
 
+    /// Pods of a namespace, to warn of and for nothing else: a copy of a cluster need not have them.
+    pub fn pods_to_warn_of(&self, namespace: &str) -> Vec<Value> {
+        self.lookup.list("", "pods", namespace)
+    }
+
     /// Adds a `Warning` header.
     pub fn warn(&self, text: impl Into<String>) {
         let text = text.into();
