@@ -15,6 +15,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use parking_lot::Mutex;
 use serde_json::Value;
 
+/// When the next Deployment is made.
+const NEXT: Duration = Duration::from_secs(5);
+
 /// The spans that a collector was sent.
 type Spans = Arc<Mutex<Vec<Value>>>;
 
@@ -112,15 +115,19 @@ async fn one_trace_leads_from_a_watch_event_to_a_write() -> anyhow::Result<()> {
         .stdout(Stdio::null())
         .stderr(std::fs::File::create(&log)?)
         .spawn()?;
-    let target = Target::new("apps/v1", "deployments").in_namespace("default").named("web");
-    cluster
-        .api()
-        .create(&target, &deployment("default", "web", 2))
-        .map_err(|s| anyhow::anyhow!(s.message))?;
     let begun = Instant::now();
+    let mut made = 0;
     let found = loop {
         if let Some(found) = followed(&spans.lock()) {
             break found;
+        }
+        // What comes by a list comes of no event, and while modules are loaded resources are listed again.
+        if begun.elapsed() >= NEXT * made {
+            let name = format!("web-{made}");
+            let target = Target::new("apps/v1", "deployments").in_namespace("default").named(&name);
+            let made_now = cluster.api().create(&target, &deployment("default", &name, 2));
+            made_now.map_err(|s| anyhow::anyhow!(s.message))?;
+            made += 1;
         }
         if begun.elapsed() > LIMIT {
             let _ = child.kill();
